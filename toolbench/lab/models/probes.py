@@ -13,7 +13,7 @@ class Probe(models.Model):
         why: why the probe was requested, as pages show it.
         ok: True if the answers show whether the model returns calls in their own field, False if they do not; None
             before the probe's end.
-        error: the error code (providers/data/outcomes.json) because of which `ok` is False; "" for none.
+        error: the error code (providers/data/outcomes.json) that made `ok` False; "" for none.
         latency_ms: duration of the first exchange.
         raw_hash: SHA-256 of the body of the first answer.
         checks: `{slug, outcome, sentence, learned, exchanges}` of each check, in order.

@@ -110,7 +110,7 @@ class RunConfig(models.Model):
     layers = models.JSONField(default=list)  # [[name, patch], …], lowest first, without the scenario's layer
     policy_hash = models.CharField(max_length=64)
     routing = models.JSONField(default=dict)  # the choice of method auto (lab/planning/auto_method.py)
-    # the probe on whose result method auto depends
+    # the probe that method auto depends on
     probe = models.ForeignKey("Probe", null=True, on_delete=models.SET_NULL, related_name="+")
     awaits_probe = models.BooleanField(default=False)  # its trials are not claimed until the model's probe is done
     # whether the model supports tools, and where this is known from (lab/planning/tool_support.py)

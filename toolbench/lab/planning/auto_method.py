@@ -120,7 +120,7 @@ def build_routing(chosen: MethodChoice, effective: EffectiveCapabilities) -> Jso
 
 
 def list_models_to_probe(run: Run) -> list[Model]:
-    """Return the models whose probe trials of the run wait for and whose tool support is unknown."""
+    """Return the models with unknown tool support that have to be probed before trials of the run can start."""
     ids = RunConfig.objects.filter(run=run, awaits_probe=True).values_list("model_id", flat=True)
     models = list(Model.objects.filter(pk__in=ids).select_related("provider"))
     effective_by_model = get_capabilities_by_model(models)

@@ -68,9 +68,9 @@ class SimilarCells:
     Attributes:
         cells: ids of the newest cells of the closest kind of similarity; () if only cells of other models are similar.
         description: that kind in words.
-        others: ids of cells of up to MAX_CELLS_PER_KIND models with the same provider kind, scenario and method, the
-            newest of each; they may repeat ids of `cells`. () unless the closest kind is that of other strategies or
-            that of other models, and there is such a cell of another model.
+        others: ids of cells with the same provider kind, scenario and method: the newest cell of each of up to
+            MAX_CELLS_PER_KIND models, perhaps of the planned model too. They are given only if the closest kind is that
+            of other strategies or that of other models, and if one of them is not in `cells`; else ().
     """
 
     cells: tuple[int, ...]

@@ -63,7 +63,7 @@ def end_rounds(run_id: int) -> None:
 
 
 def reopen_rounds(run_id: int) -> None:
-    """Make cells undecided again whose rounds `end_rounds` ended. Call it before the run is locked."""
+    """Undo `end_rounds`: make the cells undecided again. Call it before the run is locked."""
     _decide_locked_cells(run_id, RUN_CANCELLED, "")
 
 

@@ -20,7 +20,7 @@ class _TrialSum:
     """Sum of the costs of a provider's trials in one month.
 
     Attributes:
-        budget: the budget, of which `spent` has only the costs of trials, not those of the gateway.
+        budget: the budget; its `spent` has only the costs of trials, not those of the gateway.
         due_at: time from which the trials are added up again, in seconds of the clock of the watch.
     """
 

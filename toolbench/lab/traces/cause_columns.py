@@ -51,7 +51,7 @@ def build_cause_columns(
 
     Args:
         steps: steps of the trial's current execution, in order.
-        trial_columns: columns of the trial, of which outcome, end and failure_class are read.
+        trial_columns: columns of the trial; outcome, end and failure_class are read.
         scenario: slug of the scenario, part of the cause's signature.
         grades: grades of the trial's calls against the expected calls.
     """

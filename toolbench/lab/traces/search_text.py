@@ -1,7 +1,7 @@
 """Search texts of trials and gateway traces, written in batches after the rows were stored.
 
 Storing a row only marks its search text as stale; the sweep writes the text. Until then a search does not find the
-row; `get_text_lag` returns how long the next such row has waited.
+row; `get_text_lag` returns how long the next row has waited.
 """
 
 import math
@@ -30,7 +30,7 @@ class TextSource:
     """Kind of rows that have search texts.
 
     Attributes:
-        name: what one row is called, in sentences.
+        name: the word for one row in sentences.
         stale: the rows whose search text has to be written.
         time_column: name of the column by which the texts are written, the oldest first.
         waits_since: time from which a row waits for its text.
@@ -95,7 +95,7 @@ def write_search_texts(source: TextSource, ids: Sequence[int]) -> None:
 
 
 def get_text_lag(source: TextSource = TRIALS) -> float:
-    """Return the seconds for which the row whose search text is written next has waited; 0.0 if none waits."""
+    """Return how many seconds the next row has waited for its search text; 0.0 if none waits."""
     since = source.stale.order_by(source.time_column).values_list(source.waits_since, flat=True).first()
     return max(0.0, (timezone.now() - since).total_seconds()) if since else 0.0
 

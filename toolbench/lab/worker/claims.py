@@ -180,7 +180,7 @@ def requeue(trial_leases: Sequence[tuple[int, UUID]], *, lost_server_ids: Collec
 
     Args:
         trial_leases: pairs of a trial's id and its lease.
-        lost_server_ids: the ids of the trials among them whose local server died.
+        lost_server_ids: the ids of those trials whose local server died.
 
     Returns:
         The run id of each trial that was queued again, by trial id. Trials whose lease is lost are missing.

@@ -54,8 +54,9 @@ class Health:
     Attributes:
         services: registered local servers.
         failures: failures of background jobs in the last day.
-        fallback_turns: turns that used text JSON, which is deprecated, in runs that are neither simulated nor imported.
-        fallback_runs: runs that have such turns.
+        fallback_turns: number of turns with text JSON, which is deprecated, in runs that are neither simulated nor
+            imported.
+        fallback_runs: number of runs with such turns.
         uncomputed_cells: cells that could not be computed, of the newest runs, at most MAX_LISTED_CELLS.
         uncomputed_count: number of all cells that could not be computed.
     """

@@ -1,9 +1,9 @@
 """Request parameters that a model refused in a run.
 
-They are stored in the transaction that stores the steps which show the refusal, and they are read with every claim. A
-trial that starts later in the same worker session sends its requests without the parameter. In other sessions, trials
-that are claimed after the step was stored do so. A trial that has already sent its first request with the parameter
-repeats the request itself, once.
+The transaction that stores the steps which show the refusal also stores the parameters. They are read with every
+claim. A trial that starts later in the same worker session sends its requests without the parameter. In other sessions,
+this applies to trials that are claimed after the step was stored. A trial that has already sent its first request with
+the parameter repeats the request itself, once.
 """
 
 import json

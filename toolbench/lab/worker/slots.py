@@ -193,7 +193,7 @@ class Slots:
     def take_successors(self, leases: Collection[UUID]) -> list[TrialLease]:
         """Return the trials that the database has to count in place of those that a batch ends or requeues.
 
-        From now on a free slot of such a trial is not handed over: it ends with the batch.
+        From now on a free slot that the database counts for one of `leases` is not handed over: it ends with the batch.
         """
         successors = []
         for lease in leases:

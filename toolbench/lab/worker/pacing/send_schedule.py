@@ -65,8 +65,8 @@ class RequestResult:
         is_rejection: whether the provider is overloaded (429, 503 or 529).
         is_limit: whether a rejection names a limit (429).
         wait_seconds: wait that a rejection asks for; None if it asks for none.
-        pause_seconds: by the headers, time until the reset of a limit of which less remains than the requests in flight
-            need; 0 for none.
+        pause_seconds: time until a limit is reset, if the headers say that less of it remains than the requests in
+            flight need; else 0.
     """
 
     model: str

@@ -5,9 +5,9 @@
 -- ignores NULL.
 -- Order: runs with the fewest claimed trials that have not ended come first; then the runs take turns.
 -- Limits of a run: at each provider, it has no more claimed trials than its own limit; trials that back off count. With
--- a request limit, it has no more trials in flight at each provider than its remaining requests are expected to suffice
--- for, but at least one, so that the limit seldom stops trials half-way. The expected number of requests of a trial is
--- the mean of the run's finished trials, and 3 before the first has finished.
+-- a request limit, the remaining requests have to suffice for its trials in flight at each provider, so that the limit
+-- seldom stops trials half-way; one trial is always allowed. The expected number of requests of a trial is the mean of
+-- the run's finished trials, and 3 before the first has finished.
 -- Not claimed: trials whose local server is not ready, or whose configuration waits for a probe; all trials of a
 -- provider with an adaptive limit while the rate control holds its requests.
 -- Isolation: a trial that lost its local server or its lease `isolate_after` times is claimed only while no other trial
