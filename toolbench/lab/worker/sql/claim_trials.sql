@@ -1,8 +1,8 @@
 -- Claim up to `max_trials` queued trials of one provider and count their first requests.
 --
 -- Slots: a claimed probe holds a slot, also while it still waits for one. A trial whose lease is in `finished_leases`
--- has ended, and its slot is free, although its outcome is not stored yet. A worker holds at most `share` slots; "least"
--- ignores NULL.
+-- has ended, and its slot is free, although its outcome is not stored yet. A worker holds at most `share` slots;
+-- "least" ignores NULL.
 -- Order: runs with the fewest claimed trials that have not ended come first; then the runs take turns.
 -- Limits of a run: at each provider, it has no more claimed trials than its own limit; trials that back off count. With
 -- a request limit, the remaining requests have to suffice for its trials in flight at each provider, so that the limit

@@ -1,4 +1,5 @@
--- Requeue running trials whose lease has expired, and count the loss; end those that lost their lease `max_losses` times.
+-- Requeue running trials whose lease has expired, and count the loss. End those that lost their lease `max_losses`
+-- times.
 --
 -- A trial without a slot was executing nothing, so it cannot have killed its worker, and its loss is not counted.
 -- Parameters: max_losses; sentence: of the trials that end; taxonomy: the version of the cause table.

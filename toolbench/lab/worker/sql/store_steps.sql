@@ -5,9 +5,9 @@
 -- Returns: for each run, its id and the number of tokens of the new steps.
 -- Locks: the trials, so that none is requeued while this transaction is open. Otherwise its steps could appear after
 -- another execution has ended and its cell was counted.
--- PostgreSQL expects one row of a join by id, lease and state, and would then compare each stored step with each given
--- one. Of a LATERAL query it expects one row for each given step, so it joins by a hash. "IS TRUE" keeps it from reading
--- all running trials by their index for each step.
+-- Planner: from a join by id, lease and state, PostgreSQL expects one row, and would then compare each stored step with
+-- each given one. From a LATERAL query, it expects one row for each given step, so it uses a hash join. "IS TRUE" keeps
+-- it from reading all running trials by their index for each step.
 WITH given AS (
     SELECT * FROM json_to_recordset(%s::json) AS row(place integer, lease uuid, {typed})
 ), fresh AS (

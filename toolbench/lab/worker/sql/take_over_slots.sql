@@ -1,7 +1,7 @@
 -- Count trials in the slots that they took over from trials whose end is stored in the same transaction.
 --
--- Parameters: ids of all these trials: those that take over slots, and those that end or are requeued; ids of those that
--- take over slots, their leases.
+-- Parameters: ids of all these trials: those that take over slots, and those that end or are requeued; ids of those
+-- that take over slots, their leases.
 -- Locks: all these trials by id, so that renew_leases.sql, which locks them in the same order, can run at the same
 -- time; call it before other trials or cells are locked.
 WITH locked AS (
