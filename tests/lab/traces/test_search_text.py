@@ -7,7 +7,13 @@ from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_gateway_trace, make_run, make_step, make_trial
 from toolbench.lab.models import GatewayTrace, GatewayTraceText, Trial, TrialText
-from toolbench.lab.traces.search_text import GATEWAY_TRACES, TEXTS_PER_BATCH, get_text_lag, update_search_texts
+from toolbench.lab.traces.search_text import (
+    GATEWAY_TRACES,
+    TEXT_CPU,
+    TEXTS_PER_BATCH,
+    get_text_lag,
+    update_search_texts,
+)
 
 
 @pytest.mark.django_db
@@ -21,6 +27,14 @@ def test_update_search_texts_writes_finished_trials_once_or_when_stale() -> None
     Trial.objects.filter(pk=trials[0].pk).update(text_stale=True, sentence="in time")
     assert update_search_texts() == 1
     assert "in time" in TrialText.objects.get(trial=trials[0]).text
+
+
+@pytest.mark.django_db
+def test_update_search_texts_counts_its_cpu_time() -> None:
+    make_trial(make_cell(make_config(make_run())))
+    before = TEXT_CPU.seconds
+    assert update_search_texts() == 1
+    assert TEXT_CPU.seconds > before
 
 
 @pytest.mark.django_db

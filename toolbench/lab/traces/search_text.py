@@ -5,9 +5,11 @@ row; `get_text_lag` returns how long the next row has waited.
 """
 
 import math
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import connection, transaction
@@ -23,6 +25,31 @@ from toolbench.lab.traces.trial_text import build_trial_texts
 
 TEXTS_PER_BATCH = 200
 MAX_TEXTS_PER_SWEEP = 4_000  # texts of each source
+
+
+@dataclass(slots=True)
+class CpuCounter:
+    """Counter of the CPU time that threads of this process spend on one kind of work. Thread-safe.
+
+    Attributes:
+        seconds: CPU time of all blocks of `measure` that have ended.
+    """
+
+    seconds: float = 0.0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @contextmanager
+    def measure(self) -> Iterator[None]:
+        """Add the CPU time that this thread spends in the block."""
+        started_at = time.thread_time()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.seconds += time.thread_time() - started_at
+
+
+TEXT_CPU = CpuCounter()  # of search texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +115,11 @@ def update_search_texts(
 
 def write_search_texts(source: TextSource, ids: Sequence[int]) -> None:
     """Write the search texts of these rows. Call it in the transaction that locked the rows."""
-    texts = source.build_texts(ids)
-    with connection.cursor() as cursor:
-        cursor.execute(source.store, [list(texts), list(texts.values())])
-    source.stale.model._base_manager.filter(pk__in=ids).update(text_stale=False)
+    with TEXT_CPU.measure():
+        texts = source.build_texts(ids)
+        with connection.cursor() as cursor:
+            cursor.execute(source.store, [list(texts), list(texts.values())])
+        source.stale.model._base_manager.filter(pk__in=ids).update(text_stale=False)
 
 
 def get_text_lag(source: TextSource = TRIALS) -> float:

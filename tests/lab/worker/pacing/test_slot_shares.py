@@ -12,6 +12,7 @@ from tests.factories import make_cell, make_config, make_model, make_provider, m
 from tests.lab.conftest import RunInThread
 from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.models import ClaimingWorker, Process, Provider, Run
+from toolbench.lab.traces.search_text import TEXT_CPU
 from toolbench.lab.worker import fetching
 from toolbench.lab.worker.database_thread import DatabaseThread
 from toolbench.lab.worker.pacing import slot_shares
@@ -21,6 +22,7 @@ from toolbench.lab.worker.pacing.slot_shares import (
     CpuWatch,
     SlotShare,
     SlotSharing,
+    measure_cpu_seconds,
     request_another_worker,
 )
 from toolbench.lab.worker.slots import Slots
@@ -82,6 +84,12 @@ def test_cpu_watch_is_busy_after_two_busy_intervals() -> None:
         clocks = {"cpu": clocks["cpu"] + usage, "now": clocks["now"] + 1.0}
         results.append(watch.is_busy())
     assert results == [False, True, False, False, True]
+
+
+def test_measure_cpu_seconds_omits_search_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = measure_cpu_seconds()
+    monkeypatch.setattr(TEXT_CPU, "seconds", TEXT_CPU.seconds + 10_000)
+    assert measure_cpu_seconds() < before
 
 
 @pytest.mark.parametrize(("live_workers", "queued", "is_requested"), [(2, 1, True), (1, 1, False), (2, 0, False)])

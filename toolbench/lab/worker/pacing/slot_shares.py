@@ -13,6 +13,7 @@ from django.db import connection
 
 from toolbench.lab.models import ClaimingWorker
 from toolbench.lab.sql import load_statement
+from toolbench.lab.traces.search_text import TEXT_CPU
 from toolbench.lab.worker.claims import CONCURRENCY_LIMIT, has_queued_trials
 from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS, DatabaseThread
 from toolbench.lab.worker.health import build_process_name, count_live_workers
@@ -21,7 +22,7 @@ from toolbench.lab.worker.slots import Slots
 
 SHARE_SECONDS = 0.5  # pause between two computations of the share
 SHARE_TIMEOUT_SECONDS = 10.0  # time after which a worker that was not heard of has no share
-BUSY_CPU = 0.75  # part of a core; a process that uses so much for BUSY_INTERVALS asks for another worker
+BUSY_CPU = 0.75  # share of a core; a process that uses at least this share for BUSY_INTERVALS asks for another worker
 BUSY_INTERVALS = 2
 MAX_ASK_PAUSE_SECONDS = 10.0  # longest pause between two requests; it doubles while no worker joins
 
@@ -41,16 +42,21 @@ class SlotShare(NamedTuple):
     slots: int | None = None
 
 
+def measure_cpu_seconds() -> float:
+    """Return the CPU time of this process in seconds, without that for search texts: they can wait for idle time."""
+    return time.process_time() - TEXT_CPU.seconds
+
+
 class CpuWatch:
     """Watch on how much of a core this process uses. Threads that wait for the interpreter's lock use none.
 
     Args:
-        cpu_clock: returns the seconds of CPU that the process has used.
+        cpu_clock: returns the seconds of CPU that count.
         clock: returns seconds.
     """
 
     def __init__(
-        self, cpu_clock: Callable[[], float] = time.process_time, clock: Callable[[], float] = time.monotonic
+        self, cpu_clock: Callable[[], float] = measure_cpu_seconds, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._cpu_clock, self._clock = cpu_clock, clock
         self._cpu_seconds, self._measured_at = cpu_clock(), clock()
