@@ -38,7 +38,7 @@ def build_request(trials: int) -> RunRequest:
         ConfigChoice(model=model_ids[service], method=method, examples=examples)
         for method, service, examples in METHOD_LABELS
     )
-    return RunRequest(title="One tiny model, every method", configs=configs, scenarios=("weather",), trials=trials)
+    return RunRequest(title="The local model, every method", configs=configs, scenarios=("weather",), trials=trials)
 
 
 def wait_for_end(run: Run) -> None:

@@ -1,4 +1,4 @@
-"""Sceptic: sees on the first page that the server dropped the tools from the prompt of the tiny model."""
+"""Sceptic: sees on the first page that the server dropped the tools from the prompt of the local model."""
 
 import json
 from pathlib import Path

@@ -31,8 +31,8 @@ from toolbench.providers.simulated.server import SERVER_NAME
 from toolbench.providers.templates import lookup_template
 
 OPENROUTER_NAME = "OpenRouter"
-TINY_MODEL = "smollm2-135m-instruct"
-TINY_MODEL_OPTIONS = {"temperature": 0.7, "max_tokens": 96}  # longer answers cost time and are not better
+LOCAL_MODEL_NAME = "smollm2-135m-instruct"
+LOCAL_MODEL_OPTIONS = {"temperature": 0.7, "max_tokens": 96}  # longer answers cost time and are not better
 SIMULATED_CONCURRENCY = 50
 Row = TypeVar("Row", Model, Preset, SamplingProfile)
 
@@ -158,10 +158,10 @@ def _load_local_models() -> int:
             name=local.name,
             kind=Provider.Kind.LOCAL,
             concurrency=local.concurrency,
-            option_defaults=TINY_MODEL_OPTIONS,
+            option_defaults=LOCAL_MODEL_OPTIONS,
         )
-        columns = {"canonical": TINY_MODEL, "constraint": "grammar", "note": local.note}
-        Model.objects.get_or_create(provider=provider, name=TINY_MODEL, defaults=columns)
+        columns = {"canonical": LOCAL_MODEL_NAME, "constraint": "grammar", "note": local.note}
+        Model.objects.get_or_create(provider=provider, name=LOCAL_MODEL_NAME, defaults=columns)
     return len(_LOCAL_PROVIDERS)
 
 
