@@ -38,7 +38,8 @@ def test_provider_form_with_key_lists_and_adds_offered_models(owner_client: Clie
     sent = {name.lower(): value for name, value in server.seen[0].headers.items()}
     assert sent["authorization"] == "Bearer sk-secret"
     provider = Provider.objects.get(name="Mine")
-    none = owner_client.post(f"/providers/{provider.pk}/models/", {}, follow=True)
+    none = owner_client.post(f"/providers/{provider.pk}/models/", {})
+    assert none.status_code == 422
     assert "No model was added" in read_html(none)
     owner_client.post(f"/providers/{provider.pk}/models/", {"name": ["m/one"], "more": "m/three\n\n"})
     assert set(provider.models.values_list("name", flat=True)) == {"m/one", "m/three"}
@@ -48,6 +49,16 @@ def test_provider_form_with_key_lists_and_adds_offered_models(owner_client: Clie
 def test_provider_forms_state_minimum_length_of_masked_keys(owner_client: Client, page: str) -> None:
     text = read_html(owner_client.get(page))
     assert re.search(rf"fewer than {MIN_SECRET_CHARS} characters[^<]*masked in headers only", text)
+
+
+def test_models_page_keeps_entered_names_that_are_refused(owner_client: Client) -> None:
+    model = make_model("m/one", provider=make_provider("Mine"))
+    too_long = "x" * 201
+    response = owner_client.post(f"/providers/{model.provider_id}/models/?q=m", {"more": f"m/one\n{too_long}"})
+    text = read_html(response)
+    assert response.status_code == 422
+    assert "No model was added" in text
+    assert f">m/one\n{too_long}</textarea>" in text
 
 
 def test_models_page_with_wrong_key_shows_status_of_provider(owner_client: Client, server: ScriptedServer) -> None:

@@ -77,15 +77,20 @@ def delete(request: HttpRequest, provider_id: int) -> HttpResponse:
 @require_roles(read=Role.OPERATOR)
 @require_http_methods(["GET", "HEAD", "POST"])
 def choose_models(request: HttpRequest, provider_id: int) -> HttpResponse:
-    """Show the models that a provider offers; on POST, request a new list or add models."""
+    """Show the models that a provider offers; on POST, request a new list or add models.
+
+    If no model is added, the page keeps the entered names.
+    """
     provider = get_object_or_404(Provider, pk=provider_id)
-    if request.method != "POST":
-        offer = offered_models.get_offered_models(provider_id, request.GET.get("q", ""))
-        return render_page(request, "providers/models.html", {"offer": offer})
     if "ask" in request.POST:
         offered_models.request_models(provider_id)
         return redirect("provider-models", provider_id)
-    return redirect("provider" if _add_models(request, provider) else "provider-models", provider_id)
+    is_submitted = request.method == "POST"
+    if is_submitted and _add_models(request, provider):
+        return redirect("provider", provider_id)
+    offer = offered_models.get_offered_models(provider_id, request.GET.get("q", ""))
+    context = {"offer": offer, "entered_names": request.POST.get("more", "")}
+    return render_page(request, "providers/models.html", context, status=422 if is_submitted else 200)
 
 
 def _add_models(request: HttpRequest, provider: Provider) -> bool:
@@ -93,7 +98,10 @@ def _add_models(request: HttpRequest, provider: Provider) -> bool:
     names = [*request.POST.getlist("name"), *request.POST.get("more", "").splitlines()]
     added = offered_models.add_models(provider.pk, names)
     if not added:
-        messages.error(request, "No model was added: choose at least one that is not in the list of your models yet.")
+        limit = offered_models.MAX_MODEL_NAME_CHARACTERS
+        messages.error(
+            request, f"No model was added: choose or enter one that is not added yet, with at most {limit} characters."
+        )
         return False
     models = f"{added} model{'' if added == 1 else 's'}"
     record(request, Action.ADDED, f"{models} of {provider.name}", reverse("provider", args=[provider.pk]))
