@@ -42,7 +42,7 @@ def test_chooser_reaches_cause_from_own_provider_in_12_clicks(
 ) -> None:
     page, provider = browser_page, start_server(never_call_a_tool)
     page.goto("/")
-    page.get_by_label("Service").select_option(label="Your own server, or any other endpoint")
+    page.get_by_label("Service").select_option(label="Other endpoint")
     page.get_by_label("Address").fill(provider.base_url)
     page.get_by_role("button", name="Connect and list its models").click()
     page.get_by_label("acme/talker").click()

@@ -71,7 +71,7 @@ def test_newcomer_reaches_failed_trial_from_pasted_key(
     page, provider = visitor_page, start_server(reply_without_call)
     page.goto(link)
     page.get_by_role("textbox", name="Key").fill(KEY)
-    page.get_by_label("Service").select_option(label="Your own server, or any other endpoint")
+    page.get_by_label("Service").select_option(label="Other endpoint")
     page.get_by_label("Address").fill(provider.base_url)
     page.get_by_role("button", name="Connect and list its models").click()
 

@@ -36,7 +36,7 @@ from toolbench.providers.templates import ProviderTemplate, list_templates_with_
 MAX_NAME_CHARACTERS = 80
 MAX_ATTEMPTS, MAX_CONCURRENCY = 10, 1000
 NAME_TAKEN = "There is a provider named {name} already: enter another name."
-OTHER_ENDPOINT_TITLE = "Your own server, or any other endpoint"
+OTHER_ENDPOINT_TITLE = "Other endpoint"  # short, since a select is as wide as its longest option
 _get_price_columns = attrgetter("template", "kind", "base_url")  # on which `find_model_price` depends
 _KIND_BY_WIRE = {
     Provider.Wire.CHAT.value: Provider.Kind.OPENAI,

@@ -15,7 +15,7 @@ from toolbench.providers.simulated.server import SERVER_NAME
 from toolbench.providers.simulated.wire_formats import CHAT, MESSAGES, RESPONSES
 
 SIMULATED_TEMPLATE = "simulated"  # template of simulated providers that a user connected
-SIMULATED_TITLE = "Simulated: the simulated models of this machine"
+SIMULATED_TITLE = "Simulated models"
 _PREFIX_BY_WIRE = {
     Provider.Wire.CHAT.value: CHAT.name_prefix,
     Provider.Wire.ANTHROPIC.value: MESSAGES.name_prefix,
@@ -26,12 +26,15 @@ _PREFIX_BY_WIRE = {
 def find_simulated_url_error(address: str) -> str:
     """Return the error for an address of the simulated server; "" for another address. It takes one query.
 
-    The simulated server can only be connected with the template Simulated, so that its results are labelled.
+    The simulated server can only be connected with the template of simulated models, so that its results are labelled.
     """
     server_urls = ServiceAddress.objects.filter(name=SERVER_NAME).values_list("url", flat=True)
     if not any(is_same_origin(address, url) for url in server_urls):
         return ""
-    return "This is the address of the simulated models: choose the template Simulated, so that results are labelled."
+    return (
+        f"This is the address of the simulated models: choose the template {SIMULATED_TITLE}, so that results are "
+        "labelled."
+    )
 
 
 def build_simulated_models(provider: Provider) -> dict[str, Model]:
