@@ -8,16 +8,16 @@ from functools import partial
 from typing import Any
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, transaction
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from tests.factories import make_model, make_provider
-from tests.lab.conftest import RunInThread
+from tests.lab.conftest import RunInThread, wait_for_blocked_sessions
 from tests.lab.scripted_runs import launch_run, make_scripted_model
 from toolbench.lab.credentials.keys import KeyUnavailableError
 from toolbench.lab.endpoints import probe_job
-from toolbench.lab.endpoints.probe_job import queue_probe, run_probe
+from toolbench.lab.endpoints.probe_job import queue_probe, queue_probes, run_probe
 from toolbench.lab.endpoints.probe_storage import (
     ClaimedProbe,
     ProbeLeaseLostError,
@@ -112,6 +112,22 @@ def test_queue_probe_again_returns_open_probe_of_same_kind(model: Model) -> None
 
     assert queue_probe(model, "conformance").pk == first.pk
     assert queue_probe(model, "first_use").pk != first.pk
+
+
+@pytest.mark.parametrize("is_for_provider", [False, True])
+def test_queue_probe_twice_at_once_queues_one_probe(
+    model: Model, elsewhere: RunInThread, is_for_provider: bool
+) -> None:
+    def queue() -> int:
+        return queue_probes(model.provider_id)[0].pk if is_for_provider else queue_probe(model, "conformance").pk
+
+    with transaction.atomic():
+        first = queue()
+        second = elsewhere(queue)
+        wait_for_blocked_sessions()
+
+    assert second.result(timeout=30) == first
+    assert Probe.objects.count() == 1
 
 
 def test_claim_probe_while_another_runs_returns_none(model: Model) -> None:

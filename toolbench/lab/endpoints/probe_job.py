@@ -74,14 +74,18 @@ class ProbeInterruptedError(Exception):
     """Raised if the worker has to stop or the local server has stopped; the probe is queued again."""
 
 
+@transaction.atomic
 def queue_probe(model: Model, kind: str, *, why: str = "") -> Probe:
     """Return the open probe of this model and kind, or queue a new one, without waiting for its result.
+
+    In a transaction that queues probes of several models, queue them in the order of the models' ids.
 
     Args:
         model: a model with its provider loaded.
         kind: a value of `Probe.Kind`.
         why: the reason that the probe's page shows, truncated to 200 characters.
     """
+    _lock_models([model])
     open_probe = Probe.objects.filter(model=model, kind=kind, state__in=OPEN_STATES).first()
     if open_probe is not None:
         return open_probe
@@ -141,7 +145,17 @@ def queue_conformance_probes(models: Iterable[Model], *, why: str, confirmed_req
     counts = Counter(model.provider.name for model in paid_models)
     check_confirmed({name: count * MAX_REQUESTS for name, count in counts.items()}, confirmed_requests)
     with transaction.atomic():
+        _lock_models(models)
         return [queue_probe(model, Probe.Kind.CONFORMANCE, why=why) for model in models]
+
+
+def _lock_models(models: Iterable[Model]) -> None:
+    """Lock the models until the transaction ends, so that simultaneous requests queue only one probe of each.
+
+    The rows are locked in the order of their ids, so that two requests cannot deadlock.
+    """
+    rows = Model.objects.select_for_update(no_key=True).filter(pk__in=[model.pk for model in models])
+    list(rows.order_by("pk").values_list("pk"))
 
 
 def list_queued_probes(provider_id: int) -> list[int]:

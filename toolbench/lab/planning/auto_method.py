@@ -120,9 +120,9 @@ def build_routing(chosen: MethodChoice, effective: EffectiveCapabilities) -> Jso
 
 
 def list_models_to_probe(run: Run) -> list[Model]:
-    """Return the models with unknown tool support that have to be probed before trials of the run can start."""
+    """Return the models with unknown tool support that have to be probed before trials of the run can start, by id."""
     ids = RunConfig.objects.filter(run=run, awaits_probe=True).values_list("model_id", flat=True)
-    models = list(Model.objects.filter(pk__in=ids).select_related("provider"))
+    models = list(Model.objects.filter(pk__in=ids).select_related("provider").order_by("pk"))
     effective_by_model = get_capabilities_by_model(models)
     return [model for model in models if needs_probe(effective_by_model[model.pk].capabilities)]
 
