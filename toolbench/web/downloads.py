@@ -1,13 +1,13 @@
 """Responses that a browser saves as files, among them tables as CSV, JSON, JSON lines or Markdown."""
 
 import csv
-import io
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from django.http import HttpResponse, StreamingHttpResponse
 
-from toolbench.lab.metrics.export_table import ExportTable, Value
+from toolbench.lab.interchange.streamed_file import join_text_parts
+from toolbench.lab.metrics.export_table import ExportTable, StreamedTable, Value
 
 EXPORT_VERSION = 2  # of JSON tables; version 1 had neither a version number nor bounds of quantiles
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -35,47 +35,68 @@ def build_table_response(table: ExportTable, file_format: str, *, name: str) -> 
         name: the file's name without extension, in ASCII.
     """
     write, content_type = WRITERS[file_format]
-    return build_file_response(write(table), content_type, name=f"{name}.{file_format}")
+    return build_file_response("".join(write(table)), content_type, name=f"{name}.{file_format}")
+
+
+def stream_table_response(table: StreamedTable, file_format: str, *, name: str) -> StreamingHttpResponse:
+    """Return a table as a file that is sent while its rows are read; arguments as of `build_table_response`."""
+    write, content_type = WRITERS[file_format]
+    return build_streamed_response(join_text_parts(write(table)), content_type, name=f"{name}.{file_format}")
 
 
 def _build_headers(content_type: str, name: str) -> dict[str, str]:
     return {"Content-Type": content_type, "Content-Disposition": f'attachment; filename="{name}"'}
 
 
-def render_csv(table: ExportTable) -> str:
-    """Return the table as CSV, with an apostrophe before text that a spreadsheet would run as a formula."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer)
-    writer.writerow(table.columns)
-    writer.writerows([_escape_formula(value) for value in row] for row in table.rows)
-    return buffer.getvalue()
+class _Echo:
+    """File for `csv.writer` that returns each line instead of storing it."""
+
+    def write(self, line: str) -> str:
+        return line
 
 
-def render_json(table: ExportTable) -> str:
-    """Return the table as one JSON object: version, title, notes, rows and, if there are any, `times`."""
-    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-    document = {"version": EXPORT_VERSION, "title": table.title, "notes": table.notes, "rows": rows}
-    document |= {"times": table.times} if table.times else {}
-    return json.dumps(document, ensure_ascii=False, indent=1)
+def iter_csv(table: StreamedTable) -> Iterator[str]:
+    """Yield the table as lines of CSV, with an apostrophe before text that a spreadsheet would run as a formula."""
+    writer = csv.writer(_Echo())
+    yield writer.writerow(table.columns)
+    for row in table.rows:
+        yield writer.writerow([_escape_formula(value) for value in row])
 
 
-def render_json_lines(table: ExportTable) -> str:
-    """Return the rows as one JSON object a line, without title and notes."""
-    rows = (dict(zip(table.columns, row, strict=True)) for row in table.rows)
-    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+def iter_json(table: StreamedTable) -> Iterator[str]:
+    """Yield the table as one JSON object: version, title, notes, rows and, if there are any, `times`."""
+    head = {"version": EXPORT_VERSION, "title": table.title, "notes": table.notes}
+    yield _dump_indented(head).removesuffix("\n}") + ',\n "rows": ['
+    separator, end = "\n  ", "]"
+    for row in table.rows:
+        yield f"{separator}{_dump_indented(dict(zip(table.columns, row, strict=True)), level=2)}"
+        separator, end = ",\n  ", "\n ]"
+    yield end
+    if table.times:
+        yield f',\n "times": {_dump_indented(table.times, level=1)}'
+    yield "\n}"
 
 
-def render_markdown(table: ExportTable) -> str:
-    """Return the table as Markdown, only with its `brief` columns if it names some."""
+def iter_json_lines(table: StreamedTable) -> Iterator[str]:
+    """Yield each row as one JSON object in a line, without title and notes."""
+    for row in table.rows:
+        yield f"{json.dumps(dict(zip(table.columns, row, strict=True)), ensure_ascii=False)}\n"
+
+
+def iter_markdown(table: StreamedTable) -> Iterator[str]:
+    """Yield the table as lines of Markdown, only with its `brief` columns if it names some."""
     column_indexes = [table.columns.index(name) for name in table.brief or table.columns]
-    lines = [f"# {table.title}", "", *(f"- {note}" for note in table.notes), ""]
-    lines += [
-        _render_row([table.columns[index] for index in column_indexes]),
-        _render_row(["---"] * len(column_indexes)),
-    ]
-    return "\n".join(
-        [*lines, *(_render_row([_render_cell(row[index]) for index in column_indexes]) for row in table.rows), ""]
-    )
+    yield f"# {table.title}\n\n"
+    yield from (f"- {note}\n" for note in table.notes)
+    yield f"\n{_render_row([table.columns[index] for index in column_indexes])}\n"
+    yield f"{_render_row(['---'] * len(column_indexes))}\n"
+    for row in table.rows:
+        yield f"{_render_row([_render_cell(row[index]) for index in column_indexes])}\n"
+
+
+def _dump_indented(value: object, *, level: int = 0) -> str:
+    """Return a value as JSON for a place in an indented document; `level` is its depth there."""
+    return json.dumps(value, ensure_ascii=False, indent=1).replace("\n", "\n" + level * " ")
 
 
 def _render_row(cells: list[str]) -> str:
@@ -95,9 +116,9 @@ def _escape_formula(value: Value) -> Value:
     return f"'{value}" if isinstance(value, str) and len(value) > 1 and value.startswith(FORMULA_STARTS) else value
 
 
-WRITERS: Mapping[str, tuple[Callable[[ExportTable], str], str]] = {
-    "csv": (render_csv, "text/csv; charset=utf-8"),
-    "json": (render_json, "application/json"),
-    "jsonl": (render_json_lines, "application/jsonl"),
-    "md": (render_markdown, "text/markdown; charset=utf-8"),
+WRITERS: Mapping[str, tuple[Callable[[StreamedTable], Iterator[str]], str]] = {
+    "csv": (iter_csv, "text/csv; charset=utf-8"),
+    "json": (iter_json, "application/json"),
+    "jsonl": (iter_json_lines, "application/jsonl"),
+    "md": (iter_markdown, "text/markdown; charset=utf-8"),
 }

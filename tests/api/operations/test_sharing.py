@@ -1,6 +1,7 @@
 """Share links and files of a run through the API."""
 
 import io
+import json
 import zipfile
 
 import pytest
@@ -38,7 +39,9 @@ def test_run_files_api_downloads_every_format(api: ApiClient, run: Run) -> None:
         answer = api.send("GET", f"/runs/{run.pk}/{name}")
         assert f'"toolbench-{file_kind}-{run.pk}.zip"' in answer.headers["Content-Disposition"]
         assert zipfile.ZipFile(io.BytesIO(b"".join(answer))).namelist()
-    assert len(api.get(f"/runs/{run.pk}/trials")["rows"]) == 4
+    table = json.loads(b"".join(api.send("GET", f"/runs/{run.pk}/trials")))
+    assert list(table) == ["title", "notes", "columns", "rows"]
+    assert [len(row) for row in table["rows"]] == [len(table["columns"])] * 4
     assert len(b"".join(api.send("GET", f"/runs/{run.pk}/otlp.jsonl")).splitlines()) == 4
     trial_id = run.trials.earliest("pk").pk
     assert api.send("GET", f"/trials/{trial_id}/otlp.jsonl").content.startswith(b'{"resourceSpans":')

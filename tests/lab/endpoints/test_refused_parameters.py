@@ -111,5 +111,5 @@ def test_trial_exports_contain_omitted_parameters(owner_client: Client) -> None:
     with ScriptedServer(RefusingModel("tool_choice")) as scripted:
         run = run_to_end(make_scripted_model(scripted))
 
-    assert '"tool_choice"' in read_html(owner_client.get(f"/runs/{run.pk}/trials.json"))
-    assert "tool_choice" in read_html(owner_client.get(f"/runs/{run.pk}/trials.csv"))
+    assert b'"tool_choice"' in owner_client.get(f"/runs/{run.pk}/trials.json").getvalue()
+    assert b"tool_choice" in owner_client.get(f"/runs/{run.pk}/trials.csv").getvalue()

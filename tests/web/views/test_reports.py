@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import zipfile
 
 import pytest
@@ -30,13 +31,13 @@ def test_run_report_is_archive(owner_client: Client, run: Run) -> None:
 
 def test_run_trials_are_exported_as_csv(owner_client: Client, run: Run) -> None:
     response = owner_client.get(reverse("run-trials", args=[run.pk, "csv"]))
-    rows = list(csv.DictReader(io.StringIO(read_html(response))))
+    rows = list(csv.DictReader(io.StringIO(response.getvalue().decode())))
     assert [(row["outcome"], row["state"]) for row in rows] == [("pass", "done"), ("fail", "done"), ("", "queued")]
     assert {(row["model"], row["simulated"]) for row in rows} == {("vendor/model-a", "True")}
 
 
 def test_run_trials_are_exported_as_json(owner_client: Client, run: Run) -> None:
-    found = owner_client.get(reverse("run-trials", args=[run.pk, "json"])).json()
+    found = json.loads(owner_client.get(reverse("run-trials", args=[run.pk, "json"])).getvalue())
     assert found["title"] == f"Trials of run {run.pk}"
     assert found["rows"][1]["category"] == "ASSERTION_FAILED"
     assert found["notes"] == ["Simulated models: no figure here was measured on a real model."]

@@ -1,5 +1,7 @@
 """Schemas of the matrix, failures and latency."""
 
+import json
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -7,7 +9,7 @@ from pydantic import Field
 from toolbench.api.documents.described import Schema
 from toolbench.api.documents.figures import QuantileDocument, QuerySchema
 from toolbench.api.documents.trials import Day, Text, Texts, WholeNumber
-from toolbench.lab.metrics.export_table import ExportTable
+from toolbench.lab.metrics.export_table import ExportTable, StreamedTable
 
 RunIds = Annotated[list[Annotated[str, Field(pattern=r"^[0-9]{1,18}(,[0-9]{1,18})*$")]], Field(max_length=50)]
 
@@ -92,6 +94,17 @@ class TableDocument(Schema):
     notes: list[str]
     columns: list[str]
     rows: list[list[Any]]
+
+
+def iter_table_json(table: StreamedTable) -> Iterator[str]:
+    """Yield the JSON of the TableDocument of a table, row by row."""
+    head = {"title": table.title, "notes": table.notes, "columns": table.columns}
+    yield json.dumps(head).removesuffix("}") + ', "rows": ['
+    separator = ""
+    for row in table.rows:
+        yield f"{separator}{json.dumps(row)}"
+        separator = ", "
+    yield "]}"
 
 
 def build_table(table: ExportTable, *, without: str = "") -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pydantic import Field
 from toolbench.api.authentication import LAUNCH, READ, get_user, record
 from toolbench.api.documents.described import Schema
 from toolbench.api.documents.figures import BodySchema, Id, QuerySchema
-from toolbench.api.documents.results import TableDocument, build_table
+from toolbench.api.documents.results import TableDocument, iter_table_json
 from toolbench.api.problems import ProblemError
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.accounts.share_links import (
@@ -29,6 +29,7 @@ from toolbench.lab.interchange.otlp.write import TrialNotFoundError, iter_run_li
 from toolbench.lab.interchange.report.html_page import PageUnavailableError, check_shareable, render_run_report
 from toolbench.lab.interchange.report.trials_table import export_trials
 from toolbench.lab.interchange.report.write import ReportError, iter_report_zip
+from toolbench.lab.interchange.streamed_file import join_text_parts
 from toolbench.lab.models import ShareLink
 
 router = Router()
@@ -154,10 +155,11 @@ def download_trial_spans(request: HttpRequest, trial_id: int) -> HttpResponse:
 
 
 @router.get("/runs/{int:run_id}/trials", response=TableDocument, auth=READ)
-def export_run_trials(request: HttpRequest, run_id: int) -> dict[str, Any]:
+def export_run_trials(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """Return one row for each trial of a run, like the export of the run's page."""
     try:
-        return build_table(export_trials(run_id))
+        parts = iter_table_json(export_trials(run_id))
+        return StreamingHttpResponse(join_text_parts(parts), content_type="application/json")
     except ReportError as error:
         raise Http404(str(error)) from error
 

@@ -1,11 +1,12 @@
 """Streaming of large files to a response while they are written."""
 
 import io
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import IO, Any, TypeVar, cast
 
 _T = TypeVar("_T")
 PartWriter = Generator[None, None, _T]  # yields after each part of the file that it has written
+_CHUNK_CHARS = 1 << 16
 
 
 class _Buffer(io.RawIOBase):
@@ -39,6 +40,19 @@ def iter_file_chunks(write: Callable[[IO[bytes]], PartWriter[object]]) -> Iterat
     for _ in write(cast("IO[bytes]", buffer)):
         yield buffer.fetch()
     yield buffer.fetch()
+
+
+def join_text_parts(parts: Iterable[str]) -> Iterator[bytes]:
+    """Yield a text that comes in many parts as UTF-8, in chunks of about 64 KiB; the last chunk may be empty."""
+    chunk_parts: list[str] = []
+    chunk_chars = 0
+    for part in parts:
+        chunk_parts.append(part)
+        chunk_chars += len(part)
+        if chunk_chars >= _CHUNK_CHARS:
+            yield "".join(chunk_parts).encode()
+            chunk_parts, chunk_chars = [], 0
+    yield "".join(chunk_parts).encode()
 
 
 def run_writer(writer: PartWriter[_T]) -> _T:

@@ -14,7 +14,7 @@ from toolbench.lab.interchange.inspect_ai.write import iter_log_zip
 from toolbench.lab.interchange.otlp.write import TrialNotFoundError, iter_run_lines, render_trial_line
 from toolbench.lab.interchange.report.trials_table import export_trials
 from toolbench.lab.interchange.report.write import ReportError, iter_report_zip
-from toolbench.web.downloads import build_file_response, build_streamed_response, build_table_response
+from toolbench.web.downloads import build_file_response, build_streamed_response, stream_table_response
 
 JSON_LINES = "application/jsonl"
 
@@ -74,9 +74,9 @@ def _stream_export(
 
 
 @require_safe
-def download_trials(request: HttpRequest, run_id: int, file_format: str) -> HttpResponse:
+def download_trials(request: HttpRequest, run_id: int, file_format: str) -> StreamingHttpResponse:
     """Return one row for each trial, without bodies (GET /runs/ID/trials.csv or .json)."""
     try:
-        return build_table_response(export_trials(run_id), file_format, name=f"toolbench-run-{run_id}-trials")
+        return stream_table_response(export_trials(run_id), file_format, name=f"toolbench-run-{run_id}-trials")
     except ReportError as error:
         raise Http404(str(error)) from None

@@ -1,13 +1,26 @@
 """The trials of a run as a table, from which the counts of its cells follow."""
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
-from tests.factories import make_cell, make_config, make_run, make_trial, recompute_stale_cells
+from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_stale_cells
+from toolbench.lab.interchange.report import trials_table
 from toolbench.lab.interchange.report.trials_table import export_trials
 from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models.counters import TRIAL_COUNTERS
 
 pytestmark = pytest.mark.django_db
+
+
+def test_export_trials_loads_rows_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = make_cell(make_config(make_run()))
+    make_trials(cell, **{"pass": 3})
+    monkeypatch.setattr(trials_table, "_TRIALS_PER_BATCH", 2)
+    table = export_trials(cell.run_id)
+    with CaptureQueriesContext(connection) as queries:
+        assert len(list(table.rows)) == 3
+    assert "DECLARE" in queries.captured_queries[0]["sql"]  # a cursor, which the server keeps
 
 
 def test_export_trials_rows_add_up_to_the_counts_of_the_cell() -> None:

@@ -3,12 +3,13 @@
 from toolbench.engine.types import JsonObject
 from toolbench.lab.interchange.report.write import ReportError
 from toolbench.lab.metrics.cells import recompute_all_stale
-from toolbench.lab.metrics.export_table import ExportTable
+from toolbench.lab.metrics.export_table import StreamedTable
 from toolbench.lab.metrics.retries import TRIAL_RETRY_COLUMNS, annotate_retry_counts
 from toolbench.lab.metrics.times import load_cell_times, times_to_json
 from toolbench.lab.models import Run, Trial
 from toolbench.lab.models.counters import TRIAL_COUNTERS
 
+_TRIALS_PER_BATCH = 1000  # trials that are loaded at a time
 _EXPORTED_NAMES = {
     "pk": "trial_id",
     "config__provider_name": "provider",
@@ -37,8 +38,8 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def export_trials(run_id: int) -> ExportTable:
-    """Return all trials of a run, by position, finished or not.
+def export_trials(run_id: int) -> StreamedTable:
+    """Return all trials of a run, by position, finished or not. The rows are loaded in batches while they are read.
 
     Raises:
         ReportError: the run does not exist or was deleted.
@@ -49,7 +50,9 @@ def export_trials(run_id: int) -> ExportTable:
     notes = ("Simulated models: no figure here was measured on a real model.",) if run.simulated else ()
     rows = annotate_retry_counts(Trial.objects.filter(run=run)).order_by("position").values_list(*_COLUMNS)
     columns = tuple(_EXPORTED_NAMES.get(name, name) for name in _COLUMNS)
-    return ExportTable(f"Trials of run {run_id}", notes, columns, tuple(rows), times=_list_times(run))
+    return StreamedTable(
+        f"Trials of run {run_id}", notes, columns, rows.iterator(_TRIALS_PER_BATCH), times=_list_times(run)
+    )
 
 
 def _list_times(run: Run) -> tuple[JsonObject, ...]:
