@@ -102,11 +102,11 @@ def count_unpacked_bytes(file: IO[bytes]) -> int:
 
 
 def check_members(archive: ZipFile, limits: UnpackLimits) -> None:
-    """Check the names, the compression and the declared sizes of all members.
+    """Check the names, the compression, the positions and the declared sizes of all members.
 
     Raises:
-        RunImportError: a name is unsafe or not unique, a member is encrypted or compressed by another method, or a
-            limit is exceeded.
+        RunImportError: a name is unsafe or not unique, a member is encrypted, compressed by another method or would
+            begin before the file, or a limit is exceeded.
     """
     members = archive.infolist()
     if len(members) > limits.members:
@@ -129,10 +129,11 @@ def check_members(archive: ZipFile, limits: UnpackLimits) -> None:
 
 
 def _check_member(info: ZipInfo, limits: UnpackLimits) -> None:
-    """Check the name, the compression and the declared size of a member.
+    """Check the name, the compression, the position and the declared size of a member.
 
     Raises:
-        RunImportError: the name is unsafe, the member is encrypted or compressed by another method, or it is too large.
+        RunImportError: the name is unsafe, or the member is encrypted, compressed by another method, too large, or
+            would begin before the file.
     """
     path = PurePosixPath(info.filename)
     if path.is_absolute() or ".." in path.parts or "\\" in info.filename or ":" in info.filename:
@@ -144,6 +145,8 @@ def _check_member(info: ZipInfo, limits: UnpackLimits) -> None:
             f"The member {info.filename[:80]!r} is compressed by another method than deflate or zstd. "
             "Nothing was imported."
         )
+    if info.header_offset < 0:
+        raise RunImportError("The file is not a complete zip archive: its beginning is missing. Nothing was imported.")
     if info.file_size > limits.member_bytes:
         advice = f" Use `{build_command('import_bundle', 'FILE')}` on the server."
         raise RunImportError(
