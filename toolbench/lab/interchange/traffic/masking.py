@@ -7,10 +7,12 @@ from toolbench.providers.masking.secrets import Masker
 from toolbench.providers.masking.values import map_texts
 
 MASK = "[masked]"
-# Keys with the usual prefixes of their issuers, signed tokens, private keys, and tokens after "Bearer".
+# Keys with the usual prefixes of their issuers, signed tokens, private keys, and tokens after "Bearer". A signed token
+# may begin after a hyphen only if its first part has none: otherwise, each `eyJ` of a long text with hyphens would be
+# compared with the whole rest of the text.
 _SECRET_PATTERN = re.compile(
     r"\b(?:sk|pk|rk|gsk|hf|xai|ghp|gho|ghs|github_pat|glpat|xox[abprs]|AKIA|AIza|ya29)[-_.]?[A-Za-z0-9_\-]{16,}"
-    r"|\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*"
+    r"|(?:(?<![A-Za-z0-9_\-])eyJ[A-Za-z0-9_\-]{8,}|\beyJ[A-Za-z0-9_]{8,})\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
     r"|(?<=Bearer )[A-Za-z0-9_\-.~+/=]{12,}",
     re.DOTALL,
