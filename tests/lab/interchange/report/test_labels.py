@@ -37,6 +37,13 @@ def test_config_labels_keep_the_case_study_order_of_settings() -> None:
     ]
 
 
+def test_config_labels_name_streaming_if_it_varies() -> None:
+    run = make_run()
+    make_config(run, stream=False)
+    make_config(run, stream=True)
+    assert list_labels(run) == ["vendor/model-a:not_streamed", "vendor/model-a:streamed"]
+
+
 def test_config_labels_name_the_provider_if_two_serve_the_model() -> None:
     run = make_run()
     make_config(run)

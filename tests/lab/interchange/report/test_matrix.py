@@ -125,6 +125,18 @@ def test_report_findings_compare_profiles_only_without_overlap() -> None:
     assert "- Between the profiles of b, a (agents): no clear difference." in text
 
 
+def test_report_findings_compare_profiles_with_equal_streaming() -> None:
+    run = make_run()
+    for stream, best in ((False, "p"), (True, "q")):
+        for profile in ("p", "q"):
+            passed = 38 if profile == best else 10
+            cell = make_cell(make_config(run, profile=profile, stream=stream))
+            make_trials(cell, **{"pass": passed, "fail": 40 - passed})
+    text = render_report_matrix(run)
+    assert "- vendor/model-a (not streamed): best profile p, 38/40" in text
+    assert "- vendor/model-a (streamed): best profile q, 38/40" in text
+
+
 def test_report_matrix_of_an_empty_run_is_written() -> None:
     assert "No trial failed." in render_report_matrix(make_run())
 

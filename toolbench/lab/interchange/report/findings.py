@@ -131,12 +131,13 @@ def _compute_rates_by_profile(
     """Return answered success without controls, by comparison key and profile.
 
     Rates without trials or without an interval are left out. The key is model, provider, group of scenarios, strategy,
-    fallback profile, method and examples.
+    fallback profile, method, examples and streaming.
     """
     rates_by_key: dict[tuple[str, ...], dict[str, Rate]] = defaultdict(dict)
     for (group, members), report in product(group_cells(cells).items(), reports):
         config, label = report.config, report.label
-        settings = (label.strategy, label.fallback_profile, config.method, config.examples)
+        streaming = "streamed" if config.stream else "not streamed"
+        settings = (label.strategy, label.fallback_profile, config.method, config.examples, streaming)
         config_cells = [cell for cell in members if cell.config_id == config.pk and not cell.control]
         rate = tally_cells(config_cells).compute_answered_success()
         if rate.n and not rate.withheld:

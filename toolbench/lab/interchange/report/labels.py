@@ -85,6 +85,7 @@ def _find_varying_dimensions(
         "fallback": len({fallback for _, fallback in strategy_and_fallback.values()}) > 1,
         "method": len({config.method for config in configs}) > 1,
         "examples": len({config.examples for config in configs}) > 1,
+        "stream": len({config.stream for config in configs}) > 1,
         "provider": len(providers) > len({model for model, _ in providers}),
     }
     return {name for name, is_varying in is_varying_by_name.items() if is_varying}
@@ -100,6 +101,7 @@ def _list_label_parts(
         "fallback": fallback,
         "method": config.method,
         "examples": config.examples or "no_examples",
+        "stream": "streamed" if config.stream else "not_streamed",
         "provider": config.provider_name,
     }
     return [config.model_name, *(value for name, value in dimensions.items() if name in varying_dimensions)]
