@@ -13,8 +13,9 @@ from tests.extreme_numbers import EXTREME_NUMBERS, render_with_literal
 from tests.factories import make_provider
 from tests.page_html import read_html
 from toolbench.evals.statistics.shares import compute_exact_interval
+from toolbench.lab.interchange.history import import_file
 from toolbench.lab.interchange.history.import_file import get_history_page, import_history
-from toolbench.lab.interchange.history.lines import HistoryImportError
+from toolbench.lab.interchange.history.lines import HistoryImportError, HistoryLine, parse_lines
 from toolbench.lab.models import History, HistoryTurn
 from toolbench.lab.results.run.index import get_runs
 
@@ -72,6 +73,21 @@ def test_history_page_clusters_turns_of_one_conversation() -> None:
     )
     assert (clustered.succeeded.method, independent.succeeded.method) == ("exact", "Wilson")
     assert (clustered.succeeded.low, clustered.succeeded.high) == pytest.approx(compute_exact_interval(5, 10))
+
+
+def test_import_history_of_a_file_that_is_imported_meanwhile_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = make_file(make_turn())
+
+    def import_first(lines: list[bytes]) -> list[tuple[int, HistoryLine]]:
+        with monkeypatch.context() as patched:
+            patched.setattr(import_file, "parse_lines", parse_lines)
+            import_history(io.BytesIO(file.getvalue()), "first.jsonl")
+        return parse_lines(lines)
+
+    monkeypatch.setattr(import_file, "parse_lines", import_first)
+    with pytest.raises(HistoryImportError, match="The same file was imported already"):
+        import_history(file, "second.jsonl")
+    assert [history.name for history in History.objects.all()] == ["first.jsonl"]
 
 
 def test_import_history_reads_fields_from_meta() -> None:

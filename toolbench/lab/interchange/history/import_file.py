@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Any
 
-from django.db import DataError, connection, transaction
+from django.db import DataError, IntegrityError, connection, transaction
 from django.db.models import Count, Min
 
 from toolbench.evals.statistics.clusters import ClusterSums
@@ -108,10 +108,7 @@ def import_history(file: IO[bytes], name: str) -> History:
             f"The history has more than {MAX_HISTORY_BYTES:,} bytes. Nothing was imported. Split the file."
         )
     sha256 = hashlib.sha256(content).hexdigest()
-    if same_history := History.objects.filter(sha256=sha256).first():
-        raise HistoryImportError(
-            f"The same file was imported already, as history {same_history.pk}. Nothing was imported."
-        )
+    _check_not_imported(sha256)
     turns = parse_lines(content.splitlines())
     masker = load_known_secrets().masker
     try:
@@ -121,9 +118,24 @@ def import_history(file: IO[bytes], name: str) -> History:
             )
             rows = (HistoryTurn(history=history, line=line, **_build_columns(turn, masker)) for line, turn in turns)
             HistoryTurn.objects.bulk_create(rows, batch_size=_TURNS_PER_INSERT)
+    except IntegrityError:
+        _check_not_imported(sha256)  # another process may have imported the file since the first check
+        raise
     except (DataError, ValueError) as error:
         raise HistoryImportError(f"A turn cannot be stored: {error}. Nothing was imported.") from error
     return history
+
+
+def _check_not_imported(sha256: str) -> None:
+    """Check that no file with this hash was imported.
+
+    Raises:
+        HistoryImportError: the same file was imported already.
+    """
+    if same_history := History.objects.filter(sha256=sha256).first():
+        raise HistoryImportError(
+            f"The same file was imported already, as history {same_history.pk}. Nothing was imported."
+        )
 
 
 def get_histories() -> tuple[History, ...]:
