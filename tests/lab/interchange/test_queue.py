@@ -142,8 +142,9 @@ def test_queue_import_of_a_lost_worker_is_repeated() -> None:
     assert get_import(row.pk).run_id == Run.objects.get().pk
 
 
-def test_process_import_with_a_lost_lease_stores_nothing() -> None:
-    row = queue_import(make_log(), "log.json", owner=None)
+@pytest.mark.parametrize("is_valid", [True, False])
+def test_process_import_with_a_lost_lease_stores_nothing(is_valid: bool) -> None:
+    row = queue_import(make_log() if is_valid else io.BytesIO(b"no log"), "log.json", owner=None)
     process_import(row, Replay.objects.filter(pk=row.pk, lease=uuid4()))
     assert not Run.objects.exists()
     assert not Trial.objects.exists()
@@ -175,6 +176,17 @@ def test_queue_import_internal_error_is_refused_and_recorded(monkeypatch: pytest
     assert "Toolbench itself failed" in get_import(row.pk).refusal
     assert list_files() == []
     assert [(failure.job, failure.error) for failure in list_recent_failures()] == [("an import", "RuntimeError")]
+
+
+def test_process_import_internal_error_after_a_lost_lease_keeps_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    def raise_internal_error(*args: object, **options: object) -> Run:
+        raise RuntimeError
+
+    monkeypatch.setattr(queue, "import_run", raise_internal_error)
+    row = queue_import(make_log(), "log.json", owner=None)
+    with pytest.raises(RuntimeError):
+        process_import(row, Replay.objects.filter(pk=row.pk, lease=uuid4()))
+    assert len(list_files()) == 1
 
 
 def expire_lease(row: Replay) -> None:

@@ -122,14 +122,16 @@ def _build_status(row: Replay) -> ImportStatus:
 def process_import(row: Replay, leased_row: QuerySet[Replay]) -> None:
     """Import the file of a row and delete it afterwards. One transaction stores the run and ends the row.
 
-    The reason of a refused import is stored in the row. If the lease was lost, nothing is stored and the file is kept.
-    Other errors are raised again; the file is kept then only if the database was unavailable.
+    The reason of a refused import is stored in the row. If the lease was lost, nothing is stored and the file is kept
+    for the worker that has the lease now. Other errors are raised again; the file is then also kept if the database was
+    unavailable.
 
     Args:
         row: the row of the queue.
         leased_row: a query that returns this row only while this worker has its lease.
     """
     path = _get_row_path(row)
+    refusal = ""
     try:
         with path.open("rb") as file, _report_progress(leased_row) as progress, transaction.atomic():
             owner = User.objects.filter(pk=row.scope_id).first()
@@ -141,14 +143,15 @@ def process_import(row: Replay, leased_row: QuerySet[Replay]) -> None:
     except _LeaseLostError:
         return
     except FileNotFoundError:
-        _end_row(leased_row, refused=_describe_missing_file(row))
+        refusal = _describe_missing_file(row)
     except RunImportError as error:
-        _end_row(leased_row, refused=str(error))
+        refusal = str(error)
     except Exception as error:
-        if not is_unavailable(error):  # otherwise the worker that claims the row next needs the file
+        if not is_unavailable(error) and leased_row.exists():  # otherwise another worker needs the file
             _remove_file(row)
         raise
-    _remove_file(row)
+    if not refusal or _end_row(leased_row, refused=refusal):
+        _remove_file(row)
 
 
 def _describe_missing_file(row: Replay) -> str:
