@@ -144,6 +144,14 @@ def test_import_log_epochs_share_an_instance_and_failed_tools_are_not_ok() -> No
     assert [step.ok for step in other.steps.all()] == [True, False]
 
 
+def test_import_log_reads_options_that_are_no_numbers_as_unknown() -> None:
+    spec = HEADER["eval"] | {"model_generate_config": {"temperature": float("nan"), "seed": 1, "stop_seqs": ["a"]}}
+    log = HEADER | {"eval": spec, "status": "odd\0\ud800", "samples": [make_sample(1)]}
+    run = import_log(json.dumps(log).encode(), "log.json")
+    assert run.configs.get().options == {"temperature": None, "seed": 1}
+    assert run.stopped_reason == "status odd␀?"
+
+
 def test_import_log_reads_json_logs_too() -> None:
     run = import_log(json.dumps(HEADER | {"samples": [make_sample(1), make_sample(2)]}).encode(), "log.json")
     assert run.trials.count() == 2

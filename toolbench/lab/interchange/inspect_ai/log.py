@@ -37,7 +37,7 @@ from toolbench.lab.interchange.plausible_figures import FigureReader
 from toolbench.lab.interchange.safe_zip import Archive, RunImportError, UnpackLimits, open_zip, read_json_member
 from toolbench.lab.models import Cell, Run
 from toolbench.lab.traces.chat_requests import list_objects
-from toolbench.lab.traces.step_facts import to_column_text
+from toolbench.lab.traces.step_facts import to_column_json, to_column_text
 
 LOG_LIMITS = UnpackLimits(members=100_000, bytes=2 << 30)
 MAX_LOG_BYTES = 256 << 20
@@ -161,7 +161,7 @@ def _create_run(
         "title": to_column_text(f"{render_text(spec.get('task'))} (Inspect AI)", 200),
         "state": Run.State.FINISHED if status == "success" else Run.State.CANCELLED,
         "instance_kind": "drawn",
-        "stopped_reason": "" if status == "success" else f"status {render_text(status)[:100]}",
+        "stopped_reason": "" if status == "success" else to_column_text(f"status {render_text(status)}", 100),
         "created_at": created_at and figure_reader.read_time("created", created_at),
     }
     cell = {"scenario": _build_slug(spec), "scenario_group": "inspect", "instance_kind": "drawn"}
@@ -199,7 +199,7 @@ def _build_config(header: JsonObject) -> ColumnValues:
         "model_name": to_column_text(spec.get("model") or "unknown", 200),
         "canonical": to_column_text(spec.get("model"), 200),
         "profile": "as logged",
-        "options": json.loads(to_column_text(json.dumps(options))),
+        "options": to_column_json(options),
         "strategy": "as logged",
         "method": "native",
         "tool_use_mode": "relaxed",
