@@ -49,7 +49,9 @@ def test_get_offered_models_reads_last_list_without_request() -> None:
     with ScriptedServer([LISTED, json_reply({"data": [{"id": "m/new"}]})]) as server:
         provider = make_provider(base_url=server.base_url)
         make_model("m/two", provider=provider)
+        make_model("m/old", provider=provider, retired=True)
         assert get_offered_models(provider.pk).listed_at is None
+        assert get_offered_models(provider.pk).added_count == 1
         assert server.seen == []
 
         request_models(provider.pk)
@@ -59,7 +61,7 @@ def test_get_offered_models_reads_last_list_without_request() -> None:
             ("m/two", True),
         ]
         found = get_offered_models(provider.pk, "TWO")
-        assert ([model.name for model in found.models], found.total) == (["m/two"], 2)
+        assert ([model.name for model in found.models], found.total, found.added_count) == (["m/two"], 2, 1)
         assert len(server.seen) == 1
         request_models(provider.pk)
         assert [model.name for model in get_offered_models(provider.pk).models] == ["m/new"]

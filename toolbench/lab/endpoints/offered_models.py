@@ -106,19 +106,27 @@ def request_models(provider_id: int) -> None:
 
 
 def get_offered_models(provider_id: int, search: str = "") -> OfferedModels:
-    """Return the last list of a provider, filtered by a search, with at most two queries and no request.
+    """Return the last list of a provider, filtered by a search, with two queries and no request.
 
     Raises:
         Provider.DoesNotExist: there is no such provider.
     """
     provider = Provider.objects.get(pk=provider_id)
     model_list: ModelList | None = cache.get(_build_cache_key(provider))
+    is_retired_by_name = dict(provider.models.values_list("name", "retired"))
+    added_count = sum(not is_retired for is_retired in is_retired_by_name.values())
     if model_list is None:
-        return OfferedModels(provider, search=search, added_count=provider.models.filter(retired=False).count())
-    added_names = set(provider.models.values_list("name", flat=True))
+        return OfferedModels(provider, search=search, added_count=added_count)
     names = [name for name in model_list.names if search.lower() in name.lower()]
-    models = tuple(OfferedModel(name, name in added_names) for name in names[:MAX_MODELS_OFFERED])
-    return OfferedModels(provider, models, len(model_list.names), search, model_list.error, model_list.listed_at)
+    return OfferedModels(
+        provider=provider,
+        models=tuple(OfferedModel(name, name in is_retired_by_name) for name in names[:MAX_MODELS_OFFERED]),
+        total=len(model_list.names),
+        search=search,
+        error=model_list.error,
+        listed_at=model_list.listed_at,
+        added_count=added_count,
+    )
 
 
 def _build_cache_key(provider: Provider) -> str:
