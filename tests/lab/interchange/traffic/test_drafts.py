@@ -114,6 +114,15 @@ def test_import_traffic_compares_matcher_like_arguments_exactly() -> None:
     assert call.arguments == {"city": {"$exact": {"$any_of": [1]}}}
 
 
+def test_import_traffic_skips_arguments_that_are_no_json_numbers() -> None:
+    call = {"function": {"name": "get_weather", "arguments": {"city": float("inf")}}}
+    result = import_traffic(render_lines(build_logged(answer={"tool_calls": [call]})), "log.jsonl")
+    assert (result.added, [group.reason for group in result.skipped]) == (
+        0,
+        ["a number of the record is NaN or infinite"],
+    )
+
+
 def test_import_traffic_counts_skipped_records_by_reason() -> None:
     unknown_tool = build_logged("Hm?", {"tool_calls": [{"function": {"name": "other", "arguments": "{}"}}]})
     result = import_traffic(b"{\n" + render_lines(unknown_tool, 7, build_logged()) + b"\xff\n", "log.jsonl")

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolbench.engine.strict_json import is_too_deep
+from toolbench.engine.strict_json import is_too_deep, write_json
 from toolbench.engine.types import JsonObject
 from toolbench.evals.user_cases.definition import UserCase, render_case
 from toolbench.evals.user_cases.parse import CaseProblem, InvalidCaseError, parse_case
@@ -171,7 +171,8 @@ def _build_case(exchange: RecordedExchange, calls: list[JsonObject]) -> UserCase
     """Return a case that ends after the first answer and expects these calls; if there are none, no call at all.
 
     Raises:
-        InvalidCaseError: the case has mistakes, or is nested too deeply for a form and for other files.
+        InvalidCaseError: the case has mistakes, is nested too deeply for a form and for other files, or has a number
+            that is NaN or infinite.
     """
     expected = [{"name": call["name"], "arguments": _escape_arguments(call["arguments"])} for call in calls]
     document = {
@@ -183,6 +184,10 @@ def _build_case(exchange: RecordedExchange, calls: list[JsonObject]) -> UserCase
     }
     if is_too_deep(document):
         raise InvalidCaseError([CaseProblem((), TOO_DEEP)])
+    try:
+        write_json(document)
+    except ValueError:
+        raise InvalidCaseError([CaseProblem((), "a number of the record is NaN or infinite")]) from None
     return parse_case(document)
 
 
