@@ -92,6 +92,8 @@ def select_for_bundle(run_id: int, *, private: bool = False) -> BundleSelection:
     cells = tuple(cell for cell in all_cells if cell.scenario not in left_out_scenarios)
     config_ids = {cell.config_id for cell in cells}
     configs = tuple(run.configs.filter(pk__in=config_ids).order_by("position", "pk"))
+    if not all_cells:
+        raise BundleError(f"Run {run_id} has no cell, so nothing was exported.")
     if not cells:
         raise BundleError(
             f"All test cases of run {run_id} are private, so nothing was exported. Include private test cases: tick "
