@@ -63,6 +63,13 @@ def test_get_providers_takes_one_query(django_assert_num_queries: DjangoAssertNu
         get_providers()
 
 
+def test_get_providers_reads_all_budgets_with_two_queries(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    for number in range(3):
+        make_provider(f"Example {number}", budget_per_month=5.0)
+    with django_assert_num_queries(3):
+        assert len(get_providers()) == 3
+
+
 def test_get_models_groups_by_provider_with_retired_last() -> None:
     builtin_data.load_builtin_data()
     groups = {group.provider.name: group.models for group in get_models()}

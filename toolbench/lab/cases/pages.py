@@ -232,7 +232,7 @@ def get_case_runs(slugs: Iterable[str], limit: int = MAX_RUNS_SHOWN) -> tuple[Ca
 def get_model_choices() -> tuple[tuple[str, tuple[tuple[int, str], ...]], ...]:
     """Return the models by provider as choices of a form.
 
-    The call takes two queries, and up to three more for each provider with a budget.
+    The call takes two queries, and two more if any provider has a budget.
 
     Ready providers come first. Among them, and among the others, real providers come before simulated ones, and
     providers with an address before local servers. Simulated models are in the order of the file that defines them,

@@ -17,7 +17,7 @@ from toolbench.lab.endpoints.capabilities import get_capabilities_by_model
 from toolbench.lab.endpoints.connect import is_builtin
 from toolbench.lab.endpoints.rate_control import RateControlPage, get_rate_control
 from toolbench.lab.endpoints.urls import mask_provider_url
-from toolbench.lab.metrics.provider_budget import ProviderBudget, get_provider_budget
+from toolbench.lab.metrics.provider_budget import ProviderBudget, get_provider_budget, load_budgets
 from toolbench.lab.models import Model, Preset, Provider, RunConfig, SamplingProfile, ServiceAddress
 
 MAX_CHOSEN_MODELS = 12  # if a provider has more, the user chooses the models of the first run
@@ -135,27 +135,32 @@ class ProfileRow:
 
 
 def get_providers() -> tuple[ProviderRow, ...]:
-    """Return all providers with one query, and up to three more for each with a budget."""
+    """Return all providers with one query, and two more if any has a budget."""
     model_count = Count("models", filter=Q(models__retired=False))
-    providers = Provider.objects.annotate(model_count=model_count, is_running=_IS_RUNNING)
-    return tuple(_build_provider_row(provider, provider.is_running, provider.model_count) for provider in providers)
+    providers = tuple(Provider.objects.annotate(model_count=model_count, is_running=_IS_RUNNING))
+    budget_by_provider = {budget.provider: budget for budget in load_budgets(providers)}
+    return tuple(
+        _build_provider_row(provider, provider.is_running, provider.model_count, budget_by_provider.get(provider.name))
+        for provider in providers
+    )
 
 
 def get_provider(provider_id: int) -> ProviderRow:
     """Return one provider with the number of its runs, its rate control, its budget and `plan_query`.
 
-    It takes three queries, and more if the provider has a budget or rate control.
+    It takes three queries, two more if the provider has a budget, and two more if it has rate control.
 
     Raises:
         Provider.DoesNotExist: there is no such provider.
     """
     provider = Provider.objects.annotate(is_running=_IS_RUNNING).get(pk=provider_id)
     model_ids = provider.models.filter(retired=False).order_by("name").values_list("pk", flat=True)
+    budget = get_provider_budget(provider)
     return replace(
-        _build_provider_row(provider, provider.is_running, len(model_ids)),
+        _build_provider_row(provider, provider.is_running, len(model_ids), budget),
         runs=RunConfig.objects.filter(provider=provider).values("run_id").distinct().count(),
         rate_control=get_rate_control(provider),
-        budget=get_provider_budget(provider),
+        budget=budget,
         plan_query=_render_plan_query(tuple(model_ids)),
     )
 
@@ -172,8 +177,11 @@ def _render_plan_query(model_ids: tuple[int, ...]) -> str:
     return urlencode([*(("models", model_id) for model_id in chosen), ("set", "typical")])
 
 
-def _build_provider_row(provider: Provider, is_running: bool, models: int) -> ProviderRow:
-    state, sentence = _find_state(provider, is_running, models)
+def _build_provider_row(
+    provider: Provider, is_running: bool, models: int, budget: ProviderBudget | None
+) -> ProviderRow:
+    """Return the row of a provider as the list shows it; `budget` decides its state only."""
+    state, sentence = _find_state(provider, is_running, models, budget)
     key = {
         Provider.KeySource.ENVIRONMENT: provider.key_env,
         Provider.KeySource.STORED: "stored, encrypted",
@@ -181,7 +189,7 @@ def _build_provider_row(provider: Provider, is_running: bool, models: int) -> Pr
     return ProviderRow(provider=provider, key=key, state=state, state_text=sentence, models=models)
 
 
-def _find_state(provider: Provider, is_running: bool, models: int) -> tuple[str, str]:
+def _find_state(provider: Provider, is_running: bool, models: int, budget: ProviderBudget | None) -> tuple[str, str]:
     """Return the mark and the words of a provider's state; `is_running` is read for local servers only."""
     try:
         read_endpoint_key(provider)
@@ -190,7 +198,7 @@ def _find_state(provider: Provider, is_running: bool, models: int) -> tuple[str,
         return "infra", str(error)
     if provider.paused_reason:
         return "infra", provider.paused_reason
-    if (budget := get_provider_budget(provider)) and budget.is_reached:
+    if budget is not None and budget.is_reached:
         return "infra", budget.sentence
     if provider.service:
         return ("pass", "running") if is_running else ("na", "not running")

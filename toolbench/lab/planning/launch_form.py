@@ -139,7 +139,7 @@ class LaunchChoices:
 def get_launch_choices() -> LaunchChoices:
     """Read all choices. Providers without models are left out.
 
-    It takes six queries, and up to three more for each provider with a budget.
+    It takes six queries, and two more if any provider has a budget.
     """
     return LaunchChoices(
         providers=_list_providers(),

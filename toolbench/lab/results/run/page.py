@@ -198,7 +198,7 @@ class RunPage:
 def get_run_page(run_id: int, page: int | None = None) -> RunPage:
     """Return the run page with at most ten queries; none reads frozen settings.
 
-    While trials are queued and none is running, `get_providers` sends up to three more for each provider with a budget.
+    While trials are queued and none is running, `get_providers` sends two more if any provider has a budget.
 
     Args:
         run_id: primary key of the run.
