@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 
 from toolbench.engine.types import JsonObject
 
@@ -68,7 +68,7 @@ class Manifest:
     left_out: tuple[LeftOutItem, ...] = ()
     format: str = BUNDLE_FORMAT
     version: int = BUNDLE_VERSION
-    evidence: str = field(default="")
+    evidence: str = ""
 
     def to_bytes(self) -> bytes:
         """Return the manifest as ASCII JSON."""

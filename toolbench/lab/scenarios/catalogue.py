@@ -7,12 +7,10 @@ from django.db.models import F, Q, QuerySet
 
 from toolbench.engine.types import JsonObject
 from toolbench.evals import scenarios
-from toolbench.evals.bfcl.cases import BfclCase as BfclCase
-from toolbench.evals.bfcl.multi_turn.cases import MULTI_TURN_CATEGORIES as MULTI_TURN
-from toolbench.evals.bfcl.multi_turn.cases import MultiTurnCase
+from toolbench.evals.bfcl.cases import BfclCase
+from toolbench.evals.bfcl.multi_turn.cases import MULTI_TURN_CATEGORIES, MultiTurnCase
 from toolbench.evals.bfcl.multi_turn.scenario import MultiTurnScenario
-from toolbench.evals.bfcl.scenario import BFCL_GROUP as BFCL_GROUP
-from toolbench.evals.bfcl.scenario import BfclScenario
+from toolbench.evals.bfcl.scenario import BFCL_GROUP, BfclScenario
 from toolbench.evals.types import Scenario
 from toolbench.evals.user_cases.parse import parse_case
 from toolbench.evals.user_cases.scenario import USER_CASE_GROUP, UserCaseScenario
@@ -132,7 +130,7 @@ def build_scenario(row: CaseVersion) -> Scenario:
 
 def _build_bfcl_scenario(row: CaseVersion, definition: JsonObject) -> Scenario:
     case, public = row.case, row.case.set.public
-    if definition["category"] in MULTI_TURN:
+    if definition["category"] in MULTI_TURN_CATEGORIES:
         return MultiTurnScenario(case.slug, row.number, case.title, MultiTurnCase.from_json(definition), public=public)
     return BfclScenario(case.slug, row.number, case.title, BfclCase.from_json(definition), public=public)
 

@@ -27,6 +27,9 @@ _CONFIG_COLUMNS = (
     "strategy",
     "method",
     "examples",
+    "stream",
+    "tool_use_mode",
+    "policy_hash",
 )
 
 
@@ -130,9 +133,7 @@ def build_matrix_json(config_statistics: Iterable[ConfigStatistics]) -> JsonObje
     """
     rows = [
         {
-            **{
-                name: getattr(row.config, name) for name in (*_CONFIG_COLUMNS, "stream", "tool_use_mode", "policy_hash")
-            },
+            **{name: getattr(row.config, name) for name in _CONFIG_COLUMNS},
             "scenarios": row.group,
             "success_given_an_answer": rate_to_json(row.answered),
             "delivered_success": rate_to_json(row.delivered),

@@ -123,13 +123,13 @@ class _BundleArchive:
 def _write_members(bundle_archive: _BundleArchive, selection: BundleSelection) -> PartWriter[Manifest]:
     """Write all members and yield after each trial; the manifest, which lists the others, is the last member."""
     positions = _BundlePositions.build(selection)
-    bundle_archive.add(RUN_NAME, render_compact_json(_run_to_json(selection, positions)))
+    bundle_archive.add(RUN_NAME, _render_compact_json(_run_to_json(selection, positions)))
     if selection.cases:
-        bundle_archive.add(CASES_NAME, render_compact_json(cases_to_json(selection.cases)))
+        bundle_archive.add(CASES_NAME, _render_compact_json(cases_to_json(selection.cases)))
     trial_rows: list[BundledTrialRow] = []
     for number, trial in enumerate(selection.iter_trials(), start=1):
         steps = _mask_steps(trial, bundle_archive.masker)
-        bundle_archive.add(build_trial_name(number), render_compact_json(positions.trial_to_json(trial, steps)))
+        bundle_archive.add(build_trial_name(number), _render_compact_json(positions.trial_to_json(trial, steps)))
         bundle_archive.add(build_trace_name(number), render_trace(selection.run, trial, steps, number))
         trial_rows.append(build_trial_row(trial, number))
         yield
@@ -229,7 +229,7 @@ def _build_source(run: Run) -> JsonObject:
     }
 
 
-def render_compact_json(value: object) -> bytes:
+def _render_compact_json(value: object) -> bytes:
     """Return a value as compact ASCII JSON; keys keep their order.
 
     Equal values with keys in the same order give equal bytes.

@@ -91,7 +91,7 @@ class _SampleReader:
         Raises:
             InvalidRowError: the total size exceeds MAX_RESOLVED_CHARS.
         """
-        if isinstance(value, str) and _ATTACHMENT_PREFIX in value[:20]:
+        if isinstance(value, str) and value.startswith(_ATTACHMENT_PREFIX):
             attachment = self._attachments.get(value.removeprefix(_ATTACHMENT_PREFIX))
             value = attachment if isinstance(attachment, str) else value
         self._remaining_chars -= CHARS_PER_VALUE + (len(value) if isinstance(value, str) else 0)

@@ -12,7 +12,7 @@ from toolbench.evals.published import CONTROL_SCENARIO
 from toolbench.evals.record_counts import TAG_TRANSFORM
 from toolbench.evals.statistics import compute_nearest_rank_percentile
 from toolbench.lab.credentials.provider_secrets import list_provider_secrets
-from toolbench.lab.interchange.report.labels import ConfigLabel
+from toolbench.lab.interchange.report.labels import TAG_FALLBACK, ConfigLabel
 from toolbench.lab.interchange.report.rates import build_cell_tallies, explain_not_pooled, find_in_only_group
 from toolbench.lab.interchange.report.trial import is_tag_fallback_on
 from toolbench.lab.metrics.scenario_groups import group_cells
@@ -258,7 +258,7 @@ def _build_selection(run: Run, reports: Sequence[ConfigReport]) -> JsonObject:
 
 
 def _has_tag_workaround(report: ConfigReport) -> bool:
-    return any(name == "workaround content_tag_tool_call_fallback" for name, _ in report.config.layers)
+    return any(name == f"workaround {TAG_FALLBACK}" for name, _ in report.config.layers)
 
 
 def _build_run_fields(run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cell]) -> JsonObject:

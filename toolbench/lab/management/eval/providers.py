@@ -10,8 +10,7 @@ from toolbench.engine.types import JsonObject
 from toolbench.evals.name_filter import filter_by_names
 from toolbench.installation import build_command
 from toolbench.lab import builtin_data
-from toolbench.lab.credentials.headers import HEADER_FIELDS as HEADER_FIELDS
-from toolbench.lab.credentials.headers import change_headers, list_secret_names
+from toolbench.lab.credentials.headers import HEADER_FIELDS, change_headers, list_secret_names
 from toolbench.lab.credentials.keys import (
     KeyNotInEnvironmentError,
     KeyUnavailableError,

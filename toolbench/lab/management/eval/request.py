@@ -8,6 +8,7 @@ from toolbench.engine.policy.presets import build_openrouter_routing, get_preset
 from toolbench.engine.types import JsonObject
 from toolbench.evals.catalogue import MATRIX_STRATEGIES
 from toolbench.evals.name_filter import ALL_WORDS
+from toolbench.lab.interchange.report.labels import TAG_FALLBACK
 from toolbench.lab.management.eval.names import (
     EvalError,
     check_tools,
@@ -22,7 +23,6 @@ from toolbench.lab.models import Model
 from toolbench.lab.planning.run_request import STREAMS_BY_OPTION, RunRequest
 from toolbench.lab.planning.strategies import ADD_PRESET, REMOVE_WORKAROUND
 
-TAG_FALLBACK = "content_tag_tool_call_fallback"
 OPENROUTER = "openrouter"
 NO_LIMIT_SECONDS = 24 * 3600.0  # stored for a timeout without a limit
 
