@@ -94,12 +94,13 @@ def test_hardest_scenario_names_scenarios_that_may_be_harder(others: dict[str, d
     assert note in finding.sentence
 
 
-def test_report_findings_count_the_most_frequent_cause() -> None:
+def test_report_findings_count_the_most_frequent_failure_class() -> None:
     escape_cell = make_cell(make_config(make_run()))
     for name in ("never_patched", "no_tool_calls", "never_patched"):
         make_trial(escape_cell, "fail", failure_class=name)
-    assert "- Most frequent cause: never_patched, 2 of 3 failures. The model called tools" in render_report_matrix(
-        escape_cell.run
+    assert (
+        "- Most frequent failure class: never_patched, 2 of 3 failures. The model called tools"
+        in render_report_matrix(escape_cell.run)
     )
 
 

@@ -89,7 +89,9 @@ def _find_main_failure_class(reports: Sequence[ConfigReport]) -> Iterator[RunFin
     code, count = min(count_by_class.items(), key=lambda pair: (-pair[1], pair[0]))
     sentence_by_class = {row.code: row.sentence for row in failure_classes.load_classes()}
     sentence = f" {sentence_by_class[code]}" if code in sentence_by_class else ""
-    yield RunFinding("most_frequent_cause", f"Most frequent cause: {code}, {count} of {len(rows)} failures.{sentence}")
+    yield RunFinding(
+        "most_frequent_cause", f"Most frequent failure class: {code}, {count} of {len(rows)} failures.{sentence}"
+    )
 
 
 def _iter_quirks(quirks: QuirkCounts) -> Iterator[RunFinding]:
