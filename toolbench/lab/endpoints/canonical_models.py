@@ -23,7 +23,7 @@ def set_canonical_name(model_id: int, name: str) -> str | None:
 
 
 def normalise_canonical_name(name: str) -> str:
-    """Return the name cleaned, in lower case, which may lengthen it, and truncated to 200 characters."""
+    """Clean a name, change it to lower case, which may lengthen it, and truncate it to 200 characters."""
     return to_column_text(clean_text(name).lower(), MAX_NAME_CHARS)
 
 

@@ -184,7 +184,7 @@ def edit_provider(provider_id: int, settings: ConnectionSettings) -> Provider:
 def is_builtin(provider: Provider) -> bool:
     """Return whether the provider comes with Toolbench, which sets its address and key at every start.
 
-    If it is missing, the next start creates it.
+    If the provider is missing, the next start creates it.
     """
     return bool(provider.service) and provider.template != SIMULATED_TEMPLATE
 
@@ -283,7 +283,7 @@ def _find_name_error(name: str, provider_id: int | None) -> str:
 def _find_key_error(settings: ConnectionSettings, provider: Provider) -> str:
     """Return why the stored key cannot be kept; "" if it can or is not kept.
 
-    A stored key is sent only to the host for which it was entered, over the network settings it was entered with.
+    A stored key is sent only to the host for which it was entered, with the network settings of that time.
     """
     is_replaced = bool(settings.key.strip() or settings.key_env.strip() or settings.remove_key)
     if provider.key_encrypted is None or is_replaced:
@@ -294,7 +294,7 @@ def _find_key_error(settings: ConnectionSettings, provider: Provider) -> str:
 
 
 def _find_header_error(settings: ConnectionSettings, provider: Provider) -> str:
-    """Return why the entered headers are invalid, or why stored ones cannot be kept; "" if neither is so."""
+    """Return why the entered headers are invalid or why stored headers cannot be kept, else ""."""
     if not all(isinstance(value, str) for value in settings.headers.values()):
         return 'Headers are a JSON object with texts as values, such as {"X-Title": "Toolbench"}.'
     unchanged = list_unchanged_names(provider, settings.headers, settings.remove_headers)

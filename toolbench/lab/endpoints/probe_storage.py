@@ -171,7 +171,7 @@ def list_next_probes(excluded_id: int = 0) -> tuple[int, ...]:
     A provider runs one probe at a time. A first-use probe, for which a run waits, comes before a conformance probe.
 
     Args:
-        excluded_id: a probe that is left out: if it was requeued, it must not start again at once. 0 for none.
+        excluded_id: a probe that is left out, since a requeued probe must not start again at once; 0 for none.
     """
     queued = Probe.objects.filter(state=Probe.State.QUEUED).exclude(pk=excluded_id)
     next_probes = queued.order_by("provider_id", "-kind", "pk").distinct("provider_id")

@@ -20,7 +20,7 @@ class SuggestedOmission:
     Attributes:
         why: the endpoint's reason for the refusal.
         differs: what trials do not measure without the parameter, as a sentence; "" for no difference.
-        run_id: the newest run in which the endpoint refused it.
+        run_id: the newest run in which the endpoint refused the parameter.
     """
 
     name: str

@@ -162,9 +162,10 @@ def _iter_names(slug: str) -> Iterator[str]:
 def _is_name_usable(name: str, versions: Sequence[BundledCase]) -> bool:
     """Return whether this database can give `name` to these versions of a case.
 
-    A name in use is usable only for a case of the same kind that has no version with another definition. If versions
-    are missing, it must be the same case in a set of users' cases from bundles: public or private as in the bundle, and
-    with an equal version or the same title. Any other case, such as one of BFCL, must already have all versions.
+    A name that no case has is usable unless a scenario in code or a stored cell has the name. The name of a case is
+    usable if the case has the same kind, equal definitions for equal numbers of versions, and all versions. Versions
+    may be missing only if the case is in a set of users' cases from bundles, public or private as in the bundle, and
+    has an equal version or the same title.
 
     Args:
         name: the slug.

@@ -38,7 +38,7 @@ _UNREAD_FIELDS: JsonObject = {"drift": {}, "infrastructure": {}}  # of true rate
 
 
 def _build_rates_schema(**properties: JsonObject) -> JsonObject:
-    """Return the schema of true rates by scenario or group, with other members too."""
+    """Return the schema of true rates by scenario or group; `properties` are schemas of further members."""
     return {"type": "object", "properties": _UNREAD_FIELDS | properties, "additionalProperties": _RATES_SCHEMA}
 
 

@@ -74,7 +74,7 @@ def check_no_unreadable(parameters: Sequence[str]) -> None:
         parameters: the parameters that could not be read, as text.
 
     Raises:
-        CommandError: there is one; the message names all of them.
+        CommandError: a parameter is unreadable; the message names all that are.
     """
     if parameters:
         raise CommandError(describe_unreadable(parameters), returncode=REFUSED_EXIT_CODE)

@@ -10,11 +10,11 @@ from toolbench.lab.models import Case, CaseSet
 from toolbench.lab.query_params import parse_whole_number
 
 SET_PREFIX = "set:"
-MIN_CASES_FOR_ONE_TRIAL = 20  # a set of so many cases is proposed with one trial per case instead of ten
+MIN_CASES_FOR_ONE_TRIAL = 20  # a set with this many cases is proposed with one trial per case, not ten
 
 
 class CaseSetNotFoundError(Exception):
-    """There is no such set; the message names it."""
+    """Set of test cases that does not exist; the message has its number."""
 
 
 def list_nonempty_sets() -> list[tuple[CaseSet, int]]:

@@ -23,7 +23,7 @@ from toolbench.evals.user_cases.copying import is_copyable
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.scenarios.catalogue import MAX_SEED, load_scenario
 
-EMPTY_RUN = LoopResult(EndReason.FINAL, "", (), (), Usage())  # judging it returns the rule and its checks
+EMPTY_RUN = LoopResult(EndReason.FINAL, "", (), (), Usage())  # its verdict has the rule and the names of all checks
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,8 +44,8 @@ class CellStatistics:
         answered: answered success.
         delivered: end-to-end success.
         times: times of its trials with an answer.
-        decided: why sequential stopping added no more trials; empty if it has not ended the cell, or if the number of
-            trials was fixed.
+        decided: why sequential stopping added no more trials; empty if sequential stopping has not ended the cell, or
+            if the number of trials was fixed.
     """
 
     scenario: str

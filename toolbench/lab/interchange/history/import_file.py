@@ -1,4 +1,4 @@
-"""Import of histories, which are turns recorded by other programs, and counts of their turns.
+"""Import of histories and counts of their turns. A history is a file of turns that another program recorded.
 
 A history is imported completely or not at all. Its turns are counted by path, never together with trials.
 """

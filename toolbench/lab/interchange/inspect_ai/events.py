@@ -193,7 +193,8 @@ def _read_arguments(arguments: object) -> tuple[JsonObject, str | None]:
     """Return the arguments as an object, the only form that a log can store.
 
     Returns:
-        The object, {} for other arguments; and the reason why the arguments are no object, None if they are one.
+        The object, {} for other arguments; and the reason why the arguments are no object, None if they are an object
+        or empty.
     """
     value = arguments
     if isinstance(arguments, str) and arguments:
@@ -207,7 +208,7 @@ def _read_arguments(arguments: object) -> tuple[JsonObject, str | None]:
 
 
 def _parse_body(body: bytes | memoryview | None) -> JsonObject:
-    """Return a body as an object; another body, such as a stream, is its text under `text`."""
+    """Return the object in a body; for another body, such as a stream, return an object with its text as `text`."""
     parsed = parse_object(body)
     return {"text": decode_text(body)} if parsed is None else parsed
 

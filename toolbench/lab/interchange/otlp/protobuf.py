@@ -51,7 +51,7 @@ def encode_traces(document: JsonObject) -> bytes:
 
 
 def parse_rejection(answer: bytes) -> tuple[int, str]:
-    """Return the number of rejected spans and the message in an endpoint's answer; 0 and "" if it has none.
+    """Return the number of rejected spans and the message in an endpoint's answer; 0 and "" if the answer has none.
 
     Raises:
         ValueError: the answer is not valid.

@@ -16,7 +16,7 @@ SEND_SECONDS = 10.0  # limit for the connection, for sending, and for each part 
 MAX_BATCH_BYTES = 4 << 20  # of one request, unless one trial is larger
 FIRST_PAUSE_SECONDS = 1.0  # doubled after each attempt
 _RETRIED_STATUSES = frozenset({429, 502, 503, 504})  # as the specification of OTLP/HTTP names them
-PROTOBUF, JSON = "http/protobuf", "http/json"  # names of OTEL_EXPORTER_OTLP_PROTOCOL
+PROTOBUF, JSON = "http/protobuf", "http/json"  # values of the variable OTEL_EXPORTER_OTLP_PROTOCOL
 PROTOCOLS = {PROTOBUF: "application/x-protobuf", JSON: "application/json"}  # with their content types
 _PREFIX, _SEPARATOR, _SUFFIX = b'{"resourceSpans":[', b",", b"]}"
 _HINTS = {
@@ -36,7 +36,7 @@ class OtlpEndpoint:
     """Endpoint that receives traces.
 
     Attributes:
-        url: its complete address, such as `http://127.0.0.1:4318/v1/traces`.
+        url: complete address, such as `http://127.0.0.1:4318/v1/traces`.
         headers: headers of each request, which may contain a key.
         pause: called with the seconds to wait before another attempt.
         report: called with a sentence about each failed attempt that is repeated.
@@ -58,7 +58,7 @@ class _AttemptResult:
         problem: a sentence; "" if the endpoint accepted all spans, or if its answer to an accepted request cannot be
             read.
         may_repeat: whether the request may be sent again.
-        retry_after_seconds: least pause that the endpoint demands before the next attempt; 0 if it demands none.
+        retry_after_seconds: minimum pause that the endpoint demands before the next attempt; 0 if it demands none.
     """
 
     problem: str

@@ -114,7 +114,7 @@ class _SpanBuilder:
         }
 
     def _iter_evaluations(self, ended_at: str) -> Iterator[JsonObject]:
-        """Yield the verdict as an event at the end of the trial, if it has one.
+        """Yield the verdict as an event at the end of the trial, if the trial has a verdict.
 
         Args:
             ended_at: end of the trial in nanoseconds since 1970, as text.

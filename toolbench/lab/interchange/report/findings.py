@@ -148,7 +148,7 @@ def _compute_rates_by_profile(
 
 
 def _describe_model(key: tuple[str, ...], rates_by_key: dict[tuple[str, ...], dict[str, Rate]]) -> str:
-    """Return the model's name, followed by the values in which its comparison keys differ."""
+    """Return the model's name, followed by those parts of the key in which the keys of this model differ."""
     model_keys = [other for other in rates_by_key if other[0] == key[0]]
     varying_values = [part for index, part in enumerate(key) if len({other[index] for other in model_keys}) > 1]
     return f"{key[0]} ({', '.join(part or 'no examples' for part in varying_values)})" if varying_values else key[0]

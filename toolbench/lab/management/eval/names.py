@@ -301,7 +301,7 @@ def _check_models(options: EvalOptions, unknown: Sequence[str], offered: Sequenc
 
 
 def _suggest_provider(options: EvalOptions, word: str) -> str:
-    """Return a sentence about another provider that has the model; "" if none has it or providers were chosen."""
+    """Return a sentence that names another provider with the model; "" if none has it or providers were chosen."""
     if options.provider:
         return ""
     models = tuple(Model.objects.select_related("provider"))

@@ -1,6 +1,6 @@
 """Table of the options of `manage.py eval`, and of the case study's variables that set their defaults.
 
-The flags of the command and the parsing of the variables are derived from it.
+The flags of the command and the parsing of the variables are derived from this table.
 """
 
 from collections.abc import Callable, Mapping

@@ -84,7 +84,7 @@ class RunProgressBar:
 
 @contextmanager
 def show_progress_bar(run: Run, out: TextIO, *, silent: bool) -> Iterator[RunProgressBar]:
-    """Show a progress bar on `out` during the block, unless `silent` is true; its `update` refreshes it."""
+    """Show a progress bar on `out` during the block, unless `silent` is true. Call its `update` to refresh it."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[words]}"))
     console = Console(file=out, highlight=False)
     with Progress(*columns, TimeElapsedColumn(), TextColumn("elapsed"), console=console, disable=silent) as progress:

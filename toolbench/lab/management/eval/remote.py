@@ -80,7 +80,7 @@ def check_remote_options(options: EvalOptions, *, resumes: bool) -> None:
     """Check that all options that are given work with --server.
 
     Raises:
-        EvalError: one of them does not, or not with --resume.
+        EvalError: an option does not work with --server, or not with --server and --resume together.
     """
     defaults = EvalOptions()
     for name in (*LOCAL_ONLY_OPTIONS, *(LAUNCH_ONLY_OPTIONS if resumes else ())):

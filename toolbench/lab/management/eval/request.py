@@ -81,7 +81,7 @@ def list_allowed_tools(options: EvalOptions) -> tuple[str, ...]:
 def build_run_limits(options: EvalOptions) -> JsonObject:
     """Return the timeouts and the concurrency limit that the options set, by columns of Run.
 
-    A timeout of 0 or less means no limit; it and longer ones than `NO_LIMIT_SECONDS` are stored as that.
+    A timeout of 0 or less means no limit. Such a timeout is stored as NO_LIMIT_SECONDS, as is a longer one.
     """
     read_timeout = options.read_timeout if options.read_timeout is not None else options.timeout
     limits = {
