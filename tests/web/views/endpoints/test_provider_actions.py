@@ -32,3 +32,13 @@ def test_models_page_counts_added_models_before_first_list(owner_client: Client)
     text = read_html(owner_client.get(f"/providers/{provider.pk}/models/"))
     assert "1 model is added. Listing what the provider offers sends one request" in text
     assert text.split("<main")[1].count("btn primary") == 1
+
+
+def test_models_page_keeps_entered_names_that_are_refused(owner_client: Client) -> None:
+    model = make_model("m/one")
+    too_long = "x" * 201
+    response = owner_client.post(f"/providers/{model.provider_id}/models/?q=m", {"more": f"m/one\n{too_long}"})
+    text = read_html(response)
+    assert response.status_code == 422
+    assert "No model was added" in text
+    assert f">m/one\n{too_long}</textarea>" in text
