@@ -121,7 +121,7 @@ def find_unreadable_problem(unreadable_names: Sequence[str]) -> HttpResponse | N
 
 
 def list_excluded_names(query: QueryDict) -> tuple[str, ...]:
-    """Return the parameter `run` if the scope excludes it. The API refuses both; pages show the runs."""
+    """Return ("run",) if a query names runs beside a scope that excludes them; pages ignore such a scope."""
     return ("run",) if query.get("run") and query.get("scope", "") not in ("", NAMED_RUNS) else ()
 
 

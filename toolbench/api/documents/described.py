@@ -1,4 +1,4 @@
-"""Base class of all schemas, which gives their fields in the OpenAPI document the descriptions of the docstrings."""
+"""Base class of all schemas: it copies the descriptions of fields from docstrings to the OpenAPI document."""
 
 import inspect
 import re

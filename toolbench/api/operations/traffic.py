@@ -90,7 +90,7 @@ class DraftReviewBody(BodySchema):
 
     Attributes:
         action: `accept` to make test cases, `reject` to keep the same requests from becoming drafts again.
-        ids: ids of drafts, of which those that are not open are ignored; null for all open ones.
+        ids: ids of drafts; those that are not open are ignored. Null for all open drafts.
         set: name of the set of the new cases; "" for "Cases from traffic".
     """
 

@@ -35,7 +35,7 @@ def record_action(user: User | None, action: Action, subject: str, url: str = ""
     """Add an entry to the audit list.
 
     Args:
-        user: the person; None for Toolbench itself or without a sign-in, which is recorded as "".
+        user: the person; None for Toolbench itself and for a person without a sign-in, both recorded as "".
         action: what the person or Toolbench did.
         subject: name of what was launched, changed or deleted, cut off at 300 characters; never a secret.
         url: address of the subject's page; empty for none.

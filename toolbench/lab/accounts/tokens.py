@@ -75,7 +75,7 @@ def list_tokens(user: User) -> Sequence[ApiToken]:
 def create_api_token(user: User, name: str, scopes: Collection[str], days: int | None) -> tuple[ApiToken, str]:
     """Create a token and return it with its secret.
 
-    Of the secret, only a hash and the first _SHOWN_CHARS characters are stored.
+    Only a hash and the first _SHOWN_CHARS characters of the secret are stored.
 
     Args:
         user: the person who creates the token.

@@ -25,7 +25,13 @@ class UnknownCategoryError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CategoryImport:
-    """Numbers of cases of one category that are new, got a new version or are unchanged."""
+    """Numbers of imported cases of one category.
+
+    Attributes:
+        added: cases that are new, or that were deleted and are added again.
+        changed: other cases that got a new version.
+        unchanged: cases that exist with the same definition.
+    """
 
     category: str
     added: int

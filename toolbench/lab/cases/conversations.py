@@ -131,7 +131,8 @@ def build_message_request(case: Case, settings: MessageSettings, trial_id: int |
     Args:
         case: the conversation.
         settings: how the message is sent.
-        trial_id: trial whose run has the other settings, such as tool use mode and overrides; None for the defaults.
+        trial_id: trial whose run has the other settings, such as tool use mode and overrides. The defaults are used
+            for None, and for a trial of an imported run.
     """
     if settings.model is None:
         return None

@@ -214,10 +214,10 @@ def _add_problem(
     errors: dict[str, list[str]],
     unreadable_fields: set[str],
 ) -> None:
-    """Add a problem with its line to the errors of its field.
+    """Add a problem with its line to the errors of its field, unless another error is its cause.
 
-    Problems of an unreadable field are skipped, and problems of `expect` and `results` if the tools are unreadable, or
-    missing and required, because the field's or the tools' own error is reported.
+    That is the case for a field that cannot be read. It is also the case for `expect` and `results` if the tools
+    cannot be read, or are missing although they are required.
     """
     part, place = (str(problem.place[0]), problem.place[1:]) if problem.place else ("", ())
     field = _FIELD_BY_PART.get(part, part if part in _PLAIN_FIELDS else "expect")

@@ -184,8 +184,8 @@ def build_slug(title: str) -> str:
 def find_free_slugs(preferred_slugs: Sequence[str]) -> list[str]:
     """Return a free slug for each preferred slug, in the same order, with one query.
 
-    A number from 2 is appended to a slug that a case, a cell or an earlier one of the preferred slugs has. Cells count
-    so that a new case never shows the trials of another one.
+    If a case, a cell or an earlier preferred slug has a slug already, a number is appended, from 2. Cells count so that
+    a new case never shows the trials of another one.
     """
     prefix = _shorten_slug(preferred_slugs[0]) if len(set(preferred_slugs)) == 1 else SLUG_PREFIX
     cell_slugs = Cell.objects.filter(scenario__startswith=prefix).order_by().values_list("scenario")

@@ -1,4 +1,4 @@
-"""Example of a test case with two tools, of which one has a nested object and an enum."""
+"""Example of a test case with two tools; the parameters of one have a nested object and an enum."""
 
 from toolbench.engine.types import JsonObject
 from toolbench.lab.cases.drafts import CaseDraft, render_json

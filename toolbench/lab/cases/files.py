@@ -24,7 +24,7 @@ _SLUG_PATTERN = re.compile(rf"{SLUG_PREFIX}[a-z0-9_-]{{1,52}}")
 
 
 class CaseImportError(Exception):
-    """Import of which no case was saved.
+    """Failed import; no case was saved.
 
     Attributes:
         sentences: the problems, each with its line if it has one.

@@ -54,8 +54,8 @@ def build_draft_from_trial(trial_id: int, *, needs_calls: bool = True) -> tuple[
 
     Args:
         trial_id: the trial.
-        needs_calls: whether the trial must have ended and, if its calls become the expected calls, have calls that a
-            case can expect; False if the caller drops the expectation.
+        needs_calls: False if the caller drops the expectation. If True, the trial must have ended; if its calls become
+            the expected calls, it must also have passed or failed, and its bodies must still be stored.
 
     Raises:
         CaseNotCreatedError: no case can be created from the trial.

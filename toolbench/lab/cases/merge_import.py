@@ -69,8 +69,8 @@ def merge_cases(parsed_cases: Sequence[ParsedCase], set_name: str = "") -> CaseI
     """Save the cases, all or none.
 
     An imported case updates the stored user case with the same slug, of any set, or leaves it unchanged if both are
-    equal. If no user case has the slug, an imported case whose title and content a stored user case has is not imported
-    again. Any other imported case is created; it gets another slug if its slug is taken.
+    equal. If no user case has the slug, but one has the same title and content, the imported case is counted as
+    unchanged. Any other imported case is created; it gets another slug if its slug is taken.
 
     Args:
         parsed_cases: the cases of the file.

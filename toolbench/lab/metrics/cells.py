@@ -120,7 +120,7 @@ def mark_stale(cell_ids: Iterable[int]) -> None:
 
 
 def mark_list_priced_stale(cells: Q) -> None:
-    """Mark those of the cells for recomputing whose price follows from list prices or the provider.
+    """Mark the cells whose price follows from list prices or the provider for recomputing.
 
     Cells with a price that a user set keep that price. Call it in the transaction that changed the list prices or the
     provider.

@@ -82,8 +82,8 @@ def sum_all_runs(chosen: ResultFilter, *, simulated: bool, imported: bool) -> Ru
 
     Args:
         chosen: which configurations, scenarios and times to include.
-        simulated: whether to sum runs of simulated models, or else the other runs.
-        imported: whether to sum imported runs, or else the other runs.
+        simulated: True for runs of simulated models, False for the other runs.
+        imported: True for imported runs, False for the other runs.
     """
     scope = {"simulated": simulated, "imported": imported}
     version = None if chosen.has_time else read_usable_version()
@@ -99,8 +99,8 @@ def list_choices(*, simulated: bool, imported: bool, runs: Sequence[int] = ()) -
     """Return the models, profiles, strategies and scenarios that runs have used, with one query.
 
     Args:
-        simulated: whether to read runs of simulated models, or else the other runs.
-        imported: whether to read imported runs, or else the other runs.
+        simulated: True for runs of simulated models, False for the other runs.
+        imported: True for imported runs, False for the other runs.
         runs: ids of the runs to read; if there are any, `simulated` and `imported` are ignored.
 
     Returns:

@@ -89,7 +89,10 @@ class Metric:
 class MetricValue:
     """Value of a metric: a rate, a figure or a quantile; a quantile may come with a figure, for exports.
 
-    All are None if nothing was counted or the value is unknown.
+    Attributes:
+        rate: None if the metric is no rate or its counts are unknown; a rate without counted trials has `n` 0.
+        figure: None if the metric has no figure, nothing was counted or the figure is unknown.
+        quantile: None if the metric is no quantile or there are no times.
     """
 
     rate: Rate | None
@@ -98,7 +101,7 @@ class MetricValue:
 
     @property
     def is_known(self) -> bool:
-        """Whether there is a value to show."""
+        """Whether the metric has a value; a rate without counted trials is a value, too."""
         return any((self.rate, self.figure, self.quantile))
 
 

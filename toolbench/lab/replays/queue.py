@@ -63,8 +63,8 @@ class ReplayKind:
 def request_replay(scope: ReplayScope, settings: WhatIfSettings, run: Run) -> Replay:
     """Return the row of a what-if, creating it if needed; notify workers if none processes it.
 
-    A finished row is replaced by a new one if the settings now stand for something else, the number of finished trials
-    has changed, or a trial was executed again or re-judged since the row was requested.
+    A finished row is replaced by a new one if `compute_dependency_digest` returns another digest now, the number of
+    finished trials has changed, or a trial was executed again or re-judged since the row was requested.
     """
     total = scope.get_trials().count()
     digest = compute_dependency_digest(settings, scope)

@@ -5,7 +5,8 @@
 -- Parts: trials: a query of the columns of trials that are read here, written by the ORM; the others are fragments of
 -- this folder.
 -- Returns: configuration, trials, trials whose cost the provider reported, trials with a known cost, sum of dollars,
--- sum of squared dollars, dollars of end-to-end successes, end-to-end successes, input and output tokens.
+-- sum of squared dollars, dollars of end-to-end successes, end-to-end successes, sum of input and output
+-- tokens.
 WITH trials AS ({trials}), spent AS ({lost_spending}), priced AS (
     SELECT trials.config_id, trials.outcome = 'pass' AND trials.errors_retried = 0 AS delivered,
         {has_reported_cost} AS reported,

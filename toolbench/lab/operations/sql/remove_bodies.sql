@@ -2,7 +2,7 @@
 --
 -- Rows of bodies are emptied and not deleted, so that a step always has one.
 -- Parameters: rows: JSON list of id and rule.
--- Locks: the caller has locked the trials; then bodies. The caller replaces the search texts.
+-- Locks: bodies. The caller has locked the trials before, and replaces their search texts afterwards.
 WITH chosen AS (
     SELECT id, rule FROM json_to_recordset(%(rows)s::json) AS listed(id bigint, rule text)
 ), emptied AS (
