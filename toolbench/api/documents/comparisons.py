@@ -84,8 +84,7 @@ class ComparisonDocument(Schema):
         noise: A/A noise: difference, as a fraction, that 95 % of comparisons of equal sides of this size stay below.
         points: difference in percentage points that `needed_trials` can detect.
         needed_trials: number of trials of each side that detects `points`.
-        more_trials: number of trials that the side with fewer trials needs in addition to reach `needed_trials`; 0 if it
-            has enough.
+        more_trials: number of trials that the side with fewer trials needs besides to reach `needed_trials`, or 0.
         warnings: sentences about limits of the comparison.
         changed: instances whose outcome differs between the sides: the regressed ones, at most 10, then the fixed ones,
             at most 10.
@@ -116,7 +115,7 @@ class SidesDocument(Schema):
         comparisons: number of differences that are shown together; their intervals hold for all of them at once.
         points: difference in percentage points that `needed_trials` can detect.
         needed_trials: number of trials of each side that detects `points`.
-        more_trials: number of trials that the smallest side needs in addition to reach `needed_trials`; 0 if it has enough.
+        more_trials: number of trials that the smallest side needs besides to reach `needed_trials`, or 0.
         warnings: sentences about limits of the comparison.
         table: a row for each side, the baseline first.
     """
