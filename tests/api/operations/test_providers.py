@@ -110,7 +110,8 @@ def test_models_api_lists_and_changes_model(api: ApiClient) -> None:
     contents: list[dict[str, object]] = [
         {"workarounds": [{}]}, {"price": {"input": "x"}}, {"price": whole | {"input": True}},
         {"price": whole | {"output": 1e300}}, {"price": whole | {"source": [2]}}, {"price": whole | {"date": {}}},
-        {"price": whole | {"date": "2999-01-01"}}, {"price": whole | {"more": 1}},
+        {"price": whole | {"date": "2999-01-01"}}, {"price": whole | {"date": "20261101"}},
+        {"price": whole | {"more": 1}},
     ]  # fmt: skip
     for content in contents:
         body = {"version": settings["version"], "content": content}

@@ -122,12 +122,14 @@ def _find_price_error(price: JsonObject) -> str:
     if not isinstance(price.get("source"), str) or not 0 < len(price["source"]) <= MAX_SOURCE_CHARACTERS:
         return f"A price needs its source, at most {MAX_SOURCE_CHARACTERS} characters."
     try:
-        is_future = date.fromisoformat(str(price.get("date"))) > timezone.now().date()
+        day = date.fromisoformat(str(price.get("date")))
     except ValueError:
+        day = None
+    if day is None or day.isoformat() != price["date"]:  # other ISO forms, such as 20261130, would be stored as entered
         return "A price needs its date as YYYY-MM-DD."
     if unknown := sorted(price.keys() - PRICE_MEMBERS):
         return f"Remove {', '.join(unknown)[:200]}: a price has {', '.join(PRICE_MEMBERS)}."
-    return "The date of the price is in the future." if is_future else ""
+    return "The date of the price is in the future." if day > timezone.now().date() else ""
 
 
 def _find_capability_error(name: str, value: object) -> str:
