@@ -20,6 +20,13 @@ def test_get_audit_page_keeps_entries_of_deleted_account_newest_first() -> None:
     assert len(page.entries[0].subject) == 300
 
 
+def test_record_action_keeps_whole_address_or_none() -> None:
+    address = f"/trials/?model={'x' * 285}"
+    record_action(None, Action.ADDED, "shared view", address)
+    record_action(None, Action.ADDED, "shared view", f"{address}y")
+    assert [len(entry.url) for entry in get_audit_page().entries] == [0, 300]
+
+
 def test_get_audit_page_of_one_user_is_paginated() -> None:
     AuditEntry.objects.bulk_create(
         AuditEntry(username=name, action=Action.CHANGED, subject=str(number))

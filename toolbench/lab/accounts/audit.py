@@ -12,6 +12,7 @@ Action = AuditEntry.Action
 PAGE_SIZE = 50
 WITHOUT_SIGN_IN = "(none)"  # value of the filter; no username can contain parentheses
 _MAX_SUBJECT_CHARS = 300
+_MAX_URL_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +39,12 @@ def record_action(user: User | None, action: Action, subject: str, url: str = ""
         user: the person; None for Toolbench itself and for a person without a sign-in, both recorded as "".
         action: what the person or Toolbench did.
         subject: name of what was launched, changed or deleted, cut off at 300 characters; never a secret.
-        url: address of the subject's page; empty for none.
+        url: address of the subject's page; empty for none. An address of more than 300 characters is left out, since a
+            truncated one would lead elsewhere.
     """
     username = user.username if user else ""
-    AuditEntry.objects.create(username=username, action=action, subject=subject[:_MAX_SUBJECT_CHARS], url=url)
+    stored_url = url if len(url) <= _MAX_URL_CHARS else ""
+    AuditEntry.objects.create(username=username, action=action, subject=subject[:_MAX_SUBJECT_CHARS], url=stored_url)
 
 
 def get_audit_page(person: str = "", page: int = 1) -> AuditPage:

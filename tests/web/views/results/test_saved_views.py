@@ -9,7 +9,7 @@ from django.test import Client
 from tests.factories import make_cell, make_config, make_run, make_trials, recompute_stale_cells
 from tests.page_html import read_html
 from toolbench.lab.accounts.roles import Role, set_role
-from toolbench.lab.models import SavedView
+from toolbench.lab.models import AuditEntry, SavedView
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "/trials/?model=vendor%2Fa&outcome=fail"
@@ -49,6 +49,13 @@ def test_saved_view_is_visible_to_others_if_shared() -> None:
     owner.post(f"/views/{common.pk}/delete/", {"address": "/matrix/"})
     maker.post(f"/views/{own.pk}/delete/", {"address": "/matrix/"})
     assert not SavedView.objects.exists()
+
+
+def test_saved_view_with_long_address_has_no_audit_link() -> None:
+    maker = sign_in("m", Role.OPERATOR)
+    for address in (ADDRESS, f"/trials/?model={'x' * 400}"):
+        maker.post("/views/", {"name": "common", "address": address, "shared": "1"})
+    assert [entry.url for entry in AuditEntry.objects.order_by("pk")] == [ADDRESS, ""]
 
 
 @pytest.mark.parametrize(

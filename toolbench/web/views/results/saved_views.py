@@ -21,7 +21,7 @@ def save(request: HttpRequest) -> HttpResponse:
         messages.error(request, str(error))
     else:
         if view.shared:
-            record(request, Action.ADDED, f"shared view {view.name}", view.address[:300])
+            record(request, Action.ADDED, f"shared view {view.name}", view.address)
         messages.success(request, f"Saved the view {view.name}.")
     return HttpResponseRedirect(choose_local_path(address, "/matrix/"))
 
