@@ -48,6 +48,14 @@ def test_template_lines_have_120_characters_at_most(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_template_shows_dates_with_shared_filters(name: str) -> None:
+    """The filter `date` is for attributes of `time`, and for a month; `moment` and `day` are for readers."""
+    formats = re.findall(r"\|(?:date|time)(?::\s*[\"']([^\"']*))?", (FOLDER / name).read_text())
+
+    assert set(formats) <= {"c", "F Y"}
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_template_has_no_inline_script_and_no_external_address(name: str) -> None:
     text = (FOLDER / name).read_text()
 

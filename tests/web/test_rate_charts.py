@@ -23,7 +23,7 @@ def test_build_rate_charts_draws_limit_and_requests_in_flight() -> None:
     assert in_flight.limits == ("40.0,12.0 612.0,12.0",)
     assert in_flight.values == ("40.0,60.0 612.0,60.0",)
     assert [line.label for line in in_flight.grid] == ["40", "20", "0"]
-    assert (in_flight.first_time, in_flight.last_time) == ("25 Nov, 12:00", "25 Nov, 12:00 UTC")
+    assert (in_flight.first_time, in_flight.last_time) == ("25 Nov 2026, 12:00", "25 Nov 2026, 12:00 UTC")
     assert per_minute.limits == ()
     assert [line.label for line in per_minute.grid] == ["60", "30", "0"]
 
@@ -36,7 +36,10 @@ def test_build_rate_charts_interrupts_lines_at_gaps() -> None:
 def test_build_rate_charts_draws_bar_for_rejections() -> None:
     in_flight, per_minute = build_rate_charts(make_page(0, 10, rejections=5, requests_per_minute=90.0))
     assert in_flight.bars == ()
-    assert [bar.title for bar in per_minute.bars] == ["12:00:00 UTC: 5 rejected", "12:00:10 UTC: 5 rejected"]
+    assert [bar.title for bar in per_minute.bars] == [
+        "25 Nov 2026, 12:00:00 UTC: 5 rejected",
+        "25 Nov 2026, 12:00:10 UTC: 5 rejected",
+    ]
     assert len(per_minute.limits) == 1
 
 

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from toolbench.lab.date_texts import render_day, render_moment
 from toolbench.lab.schedules.trend import TARGET_PERCENT, TrendLine, TrendPage, TrendPoint, format_value, list_values
 
 WIDTH, HEIGHT = 310, 112  # of a drawing, in SVG units, as all coordinates are
@@ -81,7 +82,7 @@ def _build_multiple(line: TrendLine, measure: str, top: float) -> Multiple:
     xs = [round(_LEFT + step * index, 1) if len(points) > 1 else (_LEFT + _RIGHT) / 2 for index in range(len(points))]
     measured = [(x, point) for x, point in zip(xs, points, strict=True) if point.measured]
     drift_xs = [x for x, point in zip(xs, points, strict=True) if point.has_drifted]
-    days = [f"{point.point.run.created_at:%-d %b}" for point in points]
+    days = [render_day(point.point.run.created_at) for point in points]
     return Multiple(
         line,
         tuple(_build_dot(x, point, line.state, measure, top) for x, point in measured),
@@ -106,7 +107,7 @@ def _build_dot(x: float, point: TrendPoint, state: str, measure: str, top: float
     run = point.point.run
     value = point.point.answered.text if measure == "success" else format_value(point.measured.value, measure)
     notes = f" · {', '.join(point.notes)}" if point.notes else ""
-    title = f"Run {run.pk}, {run.created_at:%-d %b %H:%M} UTC: {value}{notes}"
+    title = f"Run {run.pk}, {render_moment(run.created_at)} UTC: {value}{notes}"
     return ChartDot(x, _scale(point.measured.value, top), kind, title, run.pk)
 
 

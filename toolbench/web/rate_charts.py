@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from toolbench.lab.date_texts import render_moment
 from toolbench.lab.endpoints.rate_control import RateControlPage
 from toolbench.lab.models import PacePoint
 
@@ -126,12 +127,12 @@ def _build_chart(
             RateBar(
                 place_x(point),
                 min(place_y(value), _BOTTOM - MIN_BAR_HEIGHT),
-                f"{point.at:%H:%M:%S} UTC: {point.rejections:,} rejected",
+                f"{render_moment(point.at, seconds=True)} UTC: {point.rejections:,} rejected",
             )
             for point, value in bars
         ),
-        first_time=f"{start:%-d %b, %H:%M}",
-        last_time=f"{end:%-d %b, %H:%M} UTC",
+        first_time=render_moment(start),
+        last_time=f"{render_moment(end)} UTC",
     )
 
 

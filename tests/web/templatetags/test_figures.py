@@ -2,6 +2,7 @@
 
 import html
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,12 @@ OLDER_LIMITS = re.compile(r"from 60|under 60|n ?< ?60|60 answers")
 
 def render(source: str, **context: object) -> str:
     return collapse_html(Template("{% load figures %}" + source).render(Context(context)))
+
+
+def test_moment_and_day_have_one_form_and_are_empty_for_none() -> None:
+    saved_at = datetime(2026, 11, 3, 9, 7, 5, tzinfo=UTC)
+    source = '{{ at|moment }}|{{ at|moment:"seconds" }}|{{ at|day }}|{{ no|moment }}|{{ no|day }}'
+    assert render(source, at=saved_at, no=None) == "3 Nov 2026, 09:07|3 Nov 2026, 09:07:05|3 Nov 2026||"
 
 
 @pytest.mark.parametrize(

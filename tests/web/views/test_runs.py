@@ -350,7 +350,7 @@ def test_run_page_of_finished_run_shows_end_without_pace(owner_client: Client) -
     Run.objects.update(created_at="2026-03-04T05:00Z")
     make_trials(make_cell(make_config(run)), **{"pass": 3})
     text = read_html(owner_client.get(f"/runs/{run.pk}/"))
-    assert "Finished</span> 4 Mar, 05:06 · started 4 Mar, 05:00" in text
+    assert "Finished</span> 4 Mar 2026, 05:06 · started 4 Mar 2026, 05:00" in text
     assert "6 min" in text
     assert "a minute" not in text
 

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from django.db import connection
 from django.utils import timezone
 
+from toolbench.lab.date_texts import render_day
 from toolbench.lab.endpoints.setup_pages import ProviderRow
 from toolbench.lab.models import Run
 from toolbench.lab.results.run.index import RunRow
@@ -111,5 +112,5 @@ def _iter_providers(providers: Sequence[ProviderRow]) -> Iterator[AttentionItem]
 
 def _iter_stale_models(state: SiteState) -> Iterator[AttentionItem]:
     for model in state.stale_models:
-        detail = f"{model.provider} · last probed on {model.probed_at:%d %b %Y}"
+        detail = f"{model.provider} · last probed on {render_day(model.probed_at)}"
         yield AttentionItem("na", f"{model.name}: capabilities may be outdated", detail, "model", model.id)

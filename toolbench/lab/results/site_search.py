@@ -8,6 +8,7 @@ from django.template.defaultfilters import pluralize
 from django.utils.text import Truncator
 
 from toolbench.evals.scenarios import list_scenarios
+from toolbench.lab.date_texts import render_moment
 from toolbench.lab.models import Case, CaseSet, Model, Run, Trial
 from toolbench.lab.query_params import clean_text, parse_whole_number
 from toolbench.lab.results.glossary import find_terms
@@ -82,7 +83,7 @@ def _find_traces(text: str) -> tuple[HitGroup, ...]:
         Hit(
             f"Trace {trace.pk} · {trace.alias} · {trace.status} {trace.code}".rstrip(),
             f"/gateway/traces/{trace.pk}/",
-            f"{trace.model_name}, {trace.at:%Y-%m-%d %H:%M}",
+            f"{trace.model_name}, {render_moment(trace.at)}",
         )
         for trace in result.traces
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from toolbench.evals.statistics.quantiles import Quantile
 from toolbench.evals.statistics.rounding import format_rounded
+from toolbench.lab.date_texts import render_day
 from toolbench.lab.metrics.provider_budget import render_dollars
 from toolbench.lab.metrics.tally import add_tallies
 from toolbench.lab.models import Alert, Run, Schedule
@@ -167,7 +168,7 @@ def _describe_state(series: RunSeries) -> tuple[str, str]:
         return "untested", f"Not tested: {series.untested}"
     if series.drift is None or series.drift_start is None:
         return "steady", "No drift shown"
-    points, day = series.drift.points, f"{series.drift_start.created_at:%-d %b}"
+    points, day = series.drift.points, render_day(series.drift_start.created_at)
     state, word = ("worse", "Down") if points < 0 else ("better", "Up")
     return state, f"{word} {format_rounded(abs(points))} points since {day}"
 

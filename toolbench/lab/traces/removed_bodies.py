@@ -2,6 +2,7 @@
 
 from django.db.models import Q
 
+from toolbench.lab.date_texts import render_day
 from toolbench.lab.models import Trial
 
 WITH_BODIES = Q(bodies_removed_at=None)
@@ -12,6 +13,6 @@ def explain_removed_bodies(trial: Trial) -> str:
     if trial.bodies_removed_at is None:
         return ""
     return (
-        f"The bodies were removed on {trial.bodies_removed_at:%-d %B %Y} by the rule “{trial.bodies_rule}”. "
+        f"The bodies were removed on {render_day(trial.bodies_removed_at)} by the rule “{trial.bodies_rule}”. "
         "Verdict, versions and figures are kept, but the trial cannot be re-judged or replayed."
     )

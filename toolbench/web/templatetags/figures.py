@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Any, Protocol
 
 from django import template
@@ -14,6 +15,7 @@ from toolbench.evals.decisions import requirements
 from toolbench.evals.statistics.quantile_texts import UNKNOWN_VALUE, render_quantile_bounds, render_quantile_value
 from toolbench.evals.statistics.quantiles import Quantile, count_more_answers_for_bounds
 from toolbench.evals.statistics.rounding import format_rounded, round_to_int
+from toolbench.lab.date_texts import render_day, render_moment
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.retries import RetryCounts
 from toolbench.lab.metrics.tally import Tally
@@ -71,6 +73,23 @@ def money(dollars: float | None) -> str:
     if dollars is None:
         return "unknown"
     return f"${dollars:.4f}" if 0 < dollars < 0.01 else f"${dollars:,.2f}"
+
+
+@register.filter
+def moment(value: datetime | None, precision: str = "") -> str:
+    """Return a date with its time of day (UTC), such as 30 Nov 2026, 09:27; empty for None.
+
+    Args:
+        value: the date and time in UTC.
+        precision: "seconds" to show the seconds, too.
+    """
+    return render_moment(value, seconds=precision == "seconds") if value else ""
+
+
+@register.filter
+def day(value: date | None) -> str:
+    """Return a date, or the date (UTC) of a date and time, such as 30 Nov 2026; empty for None."""
+    return render_day(value) if value else ""
 
 
 @register.filter

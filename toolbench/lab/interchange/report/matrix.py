@@ -7,6 +7,7 @@ from dataclasses import replace
 from toolbench.evals.statistics import compute_nearest_rank_percentile
 from toolbench.evals.statistics.quantile_texts import render_quantile
 from toolbench.evals.statistics.rounding import format_rounded
+from toolbench.lab.date_texts import render_moment
 from toolbench.lab.interchange.report.findings import RunFinding
 from toolbench.lab.interchange.report.rates import CellTallies, build_cell_tallies
 from toolbench.lab.interchange.report.summary import ConfigReport
@@ -64,7 +65,7 @@ def render_matrix(
     lines = [f"# {escape_cell(str(run))}", ""]
     if run.simulated:
         lines += [SIMULATED_NOTE, ""]
-    lines += [f"Run {run.pk}, {run.get_state_display()}, {run.created_at:%Y-%m-%d %H:%M} UTC.", ""]
+    lines += [f"Run {run.pk}, {run.get_state_display()}, {render_moment(run.created_at)} UTC.", ""]
     lines += [f"- {note}" for note in COLUMN_NOTES]
     groups, times = group_cells(cells), load_cell_times(cells)
     for group, members in groups.items():

@@ -10,6 +10,7 @@ from django.http import QueryDict
 from toolbench.evals.decisions.assessments import Assessment, DecisionRule, IntervalEstimate
 from toolbench.evals.statistics.pooling import PooledRate
 from toolbench.evals.statistics.rounding import format_rounded
+from toolbench.lab.date_texts import render_moment
 from toolbench.lab.engine_version import compute_engine_version
 from toolbench.lab.metrics.export_table import ExportTable
 from toolbench.lab.metrics.rate import Rate, build_pooled_rate
@@ -171,7 +172,7 @@ def export_record(record: DecisionRecord) -> ExportTable:
         record.sentence,
         f"Rule: {DecisionRule(rule['want']).goal}, "
         f"end-to-end success at least {rule['success']:g} % (lower bound), {limit}.",
-        f"Saved on {record.created_at:%Y-%m-%d %H:%M} UTC by {record.who or 'an unknown user'}, "
+        f"Saved on {render_moment(record.created_at)} UTC by {record.who or 'an unknown user'}, "
         f"engine {record.engine_version}.",
         *((SIMULATED,) if record.simulated else ()),
         *((f"Confirmed on new trials: {describe_row(record.confirmed)}.",) if record.confirmed else ()),

@@ -1,0 +1,20 @@
+"""Dates and times as text, in the one form of all pages and of files for readers."""
+
+from datetime import date, datetime
+
+from django.utils.dateformat import format as format_date
+
+
+def render_moment(moment: datetime, *, seconds: bool = False) -> str:
+    """Return a date with its time of day (UTC), such as `30 Nov 2026, 09:27`.
+
+    Args:
+        moment: the date and time in UTC.
+        seconds: whether to show the seconds.
+    """
+    return format_date(moment, "j M Y, H:i:s" if seconds else "j M Y, H:i")
+
+
+def render_day(day: date) -> str:
+    """Return a date, or the date of a date and time in UTC, such as `30 Nov 2026`."""
+    return format_date(day, "j M Y")
