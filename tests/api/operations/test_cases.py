@@ -49,6 +49,12 @@ def test_cases_api_answers_404_for_case_deleted_meanwhile(api: ApiClient) -> Non
         assert api.problem("PUT", f"/cases/{slug}", CASE | {"title": "New"}, status=404)["detail"] == NOT_FOUND
 
 
+@pytest.mark.parametrize("message", ['[{"city": "Oslo"}] Sort this.', '[{"role": "user", "content": "Oslo"}]'])
+def test_cases_api_keeps_message_that_looks_like_list(api: ApiClient, message: str) -> None:
+    api.post("/cases", CASE | {"message": message}, status=201)
+    assert api.get("/cases/own-weather")["messages"] == [{"role": "user", "content": message}]
+
+
 def test_cases_api_round_trip_keeps_every_field(api: ApiClient) -> None:
     api.post(
         "/cases", CASE | {"group": "weather", "behaviour": "parallel_turn", "further": ["And in Bergen?"]}, status=201

@@ -20,7 +20,7 @@ from toolbench.api.documents.cases import (
 from toolbench.api.documents.figures import SentenceDocument
 from toolbench.api.problems import ProblemError
 from toolbench.lab.accounts.audit import Action
-from toolbench.lab.cases.drafts import CaseDraft, parse_draft, read_draft_values
+from toolbench.lab.cases.drafts import CaseDraft, parse_draft, read_draft_values, render_message
 from toolbench.lab.cases.edit import NewCaseOptions, UnknownCaseError, add_case, delete_case, edit_case
 from toolbench.lab.cases.files import CaseImportError, import_cases, render_cases
 from toolbench.lab.cases.pages import get_case_page, get_case_sets, get_editable_case_page
@@ -29,7 +29,7 @@ from toolbench.lab.scenarios.case_sets import CaseSetNotFoundError, set_privacy
 
 router = Router()
 # Members of a body that a draft has with the same value, and those that it has as JSON text.
-DRAFT_PLAIN_FIELDS = ("message", "system", "turns", "parallel", "group", "control", "behaviour")
+DRAFT_PLAIN_FIELDS = ("system", "turns", "parallel", "group", "control", "behaviour")
 DRAFT_JSON_FIELDS = ("tools", "expect", "results", "start", "further", "workspace", "settings")
 
 
@@ -136,6 +136,7 @@ def build_case_draft(body: CaseBody) -> CaseDraft:
     """
     fields: dict[str, Any] = {name: getattr(body, name) for name in DRAFT_PLAIN_FIELDS}
     fields |= {name: "" if (value := getattr(body, name)) is None else json.dumps(value) for name in DRAFT_JSON_FIELDS}
+    fields["message"] = render_message(body.message)
     if isinstance(body.further, str):
         fields["further"] = json.dumps([body.further]) if body.further else ""
     if body.messages is not None:

@@ -143,6 +143,11 @@ def build_draft(title: str, case: UserCase) -> CaseDraft:
     )
 
 
+def render_message(text: str) -> str:
+    """Return the field `message` for one message; a text that looks like a list of messages becomes a list with it."""
+    return render_json(_build_messages(text)) if _MESSAGES_PATTERN.match(text) else text
+
+
 def render_json(value: Any) -> str:
     """Return indented JSON; non-ASCII characters are escaped only if UTF-8 cannot encode one of them."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
