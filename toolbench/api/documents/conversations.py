@@ -6,7 +6,7 @@ from pydantic import Field
 
 from toolbench.api.documents.cases import CaseBody
 from toolbench.api.documents.described import Schema
-from toolbench.api.documents.figures import AgreedBody, Id, QuerySchema
+from toolbench.api.documents.figures import AgreedBody, Count, Id, QuerySchema
 from toolbench.api.documents.run_requests import Method
 from toolbench.api.documents.runs import RunDocument
 from toolbench.api.documents.trials import OutcomeOrState
@@ -121,7 +121,7 @@ class MessageBody(CaseBody):
     method: Method | None = None
     stream: bool | None = None
     trials: Annotated[int, Field(ge=1, le=MAX_TRIALS_OF_MESSAGE)] = 1
-    agreed: Annotated[int, Field(ge=0, le=1_000_000_000)] = 0
+    agreed: Count = 0
 
 
 class FirstMessageBody(MessageBody):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from toolbench.api.documents.described import Schema
-from toolbench.api.documents.figures import BodySchema, Id, QuerySchema
+from toolbench.api.documents.figures import MAX_PAGE_SIZE, BodySchema, Id, QuerySchema
 from toolbench.api.documents.run_requests import Method
 from toolbench.lab.models import GatewayTrace
 from toolbench.lab.schedules.edit import MAX_EVERY_HOURS
@@ -242,4 +242,4 @@ class GatewayTraceQuery(QuerySchema):
     alias: Annotated[str, Field(max_length=100)] = ""
     q: Annotated[str, Field(max_length=200)] = ""
     cursor: Id | None = None
-    limit: Annotated[int, Field(ge=1, le=200)] = 50
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE)] = 50

@@ -6,7 +6,8 @@ from pydantic import ConfigDict, Field
 
 from toolbench.api.documents.figures import AgreedBody, BodySchema, Id
 from toolbench.engine.types import JsonObject
-from toolbench.lab.planning.run_request import MAX_RUN_LIMIT
+from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, MAX_RUN_LIMIT
+from toolbench.lab.runs.control import MAX_ADDED_TRIALS, MAX_LABEL_CHARACTERS
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Names = Annotated[list[Name], Field(max_length=2_000)]
@@ -89,7 +90,7 @@ class PlanBody(BodySchema):
     examples: Annotated[list[Annotated[str, Field(max_length=80)]], Field(max_length=20)] = [""]
     streams: Annotated[list[bool], Field(max_length=2)] = [False]
     scenarios: Names = []
-    trials: Annotated[int, Field(ge=1, le=2_000)] = 10
+    trials: Annotated[int, Field(ge=1, le=MAX_CELL_TRIALS)] = 10
     until: JsonObject = {}
     instance_kind: Literal["parity", "drawn"] = "parity"
     tool_use_mode: Literal["enforced", "relaxed", "disabled"] = "enforced"
@@ -134,7 +135,7 @@ class AddTrialsBody(AgreedBody):
         count: number of trials.
     """
 
-    count: Annotated[int, Field(ge=1, le=1_000)]
+    count: Annotated[int, Field(ge=1, le=MAX_ADDED_TRIALS)]
 
 
 class RepeatBody(AgreedBody):
@@ -155,4 +156,4 @@ class LabelBody(BodySchema):
         label: the label; "" removes it.
     """
 
-    label: Annotated[str, Field(max_length=80)]
+    label: Annotated[str, Field(max_length=MAX_LABEL_CHARACTERS)]

@@ -9,6 +9,7 @@ from toolbench.api.documents.described import Schema
 from toolbench.api.documents.figures import (
     MAX_PAGE_SIZE,
     CountsDocument,
+    Id,
     QuantileDocument,
     QuerySchema,
     RateDocument,
@@ -16,6 +17,7 @@ from toolbench.api.documents.figures import (
 from toolbench.engine.types import JsonObject
 from toolbench.lab.models import Run
 from toolbench.lab.results.run.config_rows import ConfigRow
+from toolbench.lab.runs.control import MAX_LABEL_CHARACTERS
 
 State = Literal["running", "paused", "cancelling", "cancelled", "finished"]
 
@@ -32,8 +34,8 @@ class RunQuery(QuerySchema):
     """
 
     kind: Literal["own", "simulated", "imported", "all"] = "all"
-    label: Annotated[str, Field(max_length=80)] = ""
-    cursor: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
+    label: Annotated[str, Field(max_length=MAX_LABEL_CHARACTERS)] = ""
+    cursor: Id | None = None
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE)] = 50
 
 
@@ -274,7 +276,7 @@ class FrozenQuery(QuerySchema):
         scenario: slug of the scenario; "" for none.
     """
 
-    config: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
+    config: Id | None = None
     scenario: Annotated[str, Field(max_length=80)] = ""
 
 

@@ -9,6 +9,8 @@ from toolbench.api.documents.described import Schema
 from toolbench.api.documents.figures import MAX_PAGE_SIZE, BodySchema, QuerySchema
 from toolbench.engine.types import JsonObject
 from toolbench.lab.models import Step, Trial
+from toolbench.lab.results.trial.annotate import MAX_LABEL_CHARS, MAX_NOTE_CHARS
+from toolbench.lab.results.trial.human_verdicts import MAX_REASON_CHARS
 from toolbench.lab.results.trial_list.index import choose_mark
 from toolbench.lab.results.trial_list.keyset import MAX_CURSOR_CHARACTERS
 
@@ -355,8 +357,8 @@ class AnnotationBody(BodySchema):
         note: the new note; "" removes it.
     """
 
-    label: Annotated[str, Field(max_length=80)]
-    note: Annotated[str, Field(max_length=20_000)]
+    label: Annotated[str, Field(max_length=MAX_LABEL_CHARS)]
+    note: Annotated[str, Field(max_length=MAX_NOTE_CHARS)]
 
 
 class VerdictBody(BodySchema):
@@ -368,4 +370,4 @@ class VerdictBody(BodySchema):
     """
 
     verdict: Literal["pass", "fail"]
-    reason: Annotated[str, Field(min_length=1, max_length=4_000)]
+    reason: Annotated[str, Field(min_length=1, max_length=MAX_REASON_CHARS)]

@@ -12,8 +12,9 @@ from toolbench.api.documents.figures import BodySchema, Id, QuerySchema, Sentenc
 from toolbench.engine.types import JsonObject
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.library.entries import Entry, EntryFunctions
+from toolbench.lab.library.names import MAX_NAME_CHARACTERS
 from toolbench.lab.library.presets import PRESETS
-from toolbench.lab.library.profiles import PROFILES
+from toolbench.lab.library.profiles import MAX_PATTERN_CHARACTERS, PROFILES
 from toolbench.lab.library.versions import list_versions, read_content
 from toolbench.lab.models import Preset, SamplingProfile
 from toolbench.lab.scenarios.catalogue import MAX_SEED
@@ -21,8 +22,8 @@ from toolbench.lab.scenarios.page import ScenarioPage, get_scenario_page, get_sc
 
 router = Router()
 _LIST_URLS = {PROFILES.noun: "/profiles/", PRESETS.noun: "/presets/"}
-Slug = Annotated[str, Field(min_length=1, max_length=80)]
-Pattern = Annotated[str, Field(min_length=1, max_length=200)]
+Slug = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARACTERS)]
+Pattern = Annotated[str, Field(min_length=1, max_length=MAX_PATTERN_CHARACTERS)]
 Tags = Annotated[list[Annotated[str, Field(min_length=1, max_length=80)]], Field(max_length=50)]
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
 Version = Annotated[int, Field(ge=1, le=30_000)]

@@ -17,7 +17,7 @@ from toolbench.api.problems import ProblemError
 from toolbench.engine.types import JsonObject
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.endpoints import connect, offered_models
-from toolbench.lab.endpoints.network import NetworkSettings
+from toolbench.lab.endpoints.network import MAX_QUERY_CHARACTERS, NetworkSettings
 from toolbench.lab.endpoints.rate_control import MAX_PER_MINUTE
 from toolbench.lab.endpoints.setup_pages import ProviderRow, get_provider, get_providers
 from toolbench.lab.endpoints.template_values import fill_from_template
@@ -34,7 +34,7 @@ STORED_SETTINGS = (
 )
 Text = Annotated[str, Field(max_length=300)]
 Pem = Annotated[str, Field(max_length=100_000)]
-Name = Annotated[str, Field(min_length=1, max_length=200)]
+Name = Annotated[str, Field(min_length=1, max_length=offered_models.MAX_MODEL_NAME_CHARACTERS)]
 Seconds = Annotated[float, Field(gt=0, le=3_600)]
 
 
@@ -114,7 +114,7 @@ class ProviderBody(BodySchema):
         key_header: name of the header for the key; "" for that of the wire format.
     """
 
-    name: Annotated[str, Field(max_length=80)] = ""
+    name: Annotated[str, Field(max_length=connect.MAX_NAME_CHARACTERS)] = ""
     base_url: Text = ""
     api_prefix: Annotated[str, Field(max_length=60)] = ""
     template: Annotated[str, Field(max_length=40)] = ""
@@ -138,7 +138,7 @@ class ProviderBody(BodySchema):
     ca_pem: Pem = ""
     client_certificate: Pem = ""
     client_key: Annotated[str, Field(max_length=20_000)] = ""
-    query: Annotated[str, Field(max_length=200)] = ""
+    query: Annotated[str, Field(max_length=MAX_QUERY_CHARACTERS)] = ""
     key_header: Annotated[str, Field(max_length=60)] = ""
 
 
