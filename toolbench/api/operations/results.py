@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-from django.http import Http404, HttpRequest, QueryDict
+from django.http import HttpRequest, QueryDict
 from ninja import Query, Router
 
 from toolbench.api.authentication import LAUNCH, READ, record
@@ -20,6 +20,7 @@ from toolbench.api.documents.results import (
     MetricDocument,
     build_table,
 )
+from toolbench.api.operations.runs import get_run_or_404
 from toolbench.api.problems import (
     FieldProblem,
     ProblemError,
@@ -156,7 +157,7 @@ def list_failures(request: HttpRequest, query: Query[FailuresParameters]) -> Any
 @router.get("/runs/{int:run_id}/latency", response=LatencyDocument, auth=READ)
 def get_run_latency(request: HttpRequest, run_id: int, query: Query[LatencyParameters]) -> dict[str, Any]:
     """Return the times of the answered trials of a run by configuration."""
-    _get_run_or_404(run_id)
+    get_run_or_404(run_id)
     page = get_latency(LatencyQuery(runs=(run_id,), metric=query.metric, group=query.group), all_rows=True)
     rows = [_build_latency_row(row) for row in page.rows]
     return {"run": run_id, "metric": query.metric, "group": page.group, "groups": page.groups, "rows": rows}
@@ -187,7 +188,7 @@ def replay_trials(request: HttpRequest, body: WhatIfBody) -> Any:
 @router.post("/runs/{int:run_id}/rejudge", response=RejudgingDocument, auth=LAUNCH)
 def rejudge_run(request: HttpRequest, run_id: int) -> dict[str, Any]:
     """Re-judge the trials of a run by the current scenarios and rules. A worker re-judges a large run."""
-    run = _get_run_or_404(run_id)
+    run = get_run_or_404(run_id)
     result = request_rejudging(run)
     record(request, Action.CHANGED, f"run {run_id}: re-judged", f"/runs/{run_id}/judgements/")
     return _build_rejudging(run, result.sentence if result else "A worker re-judges this run.")
@@ -196,14 +197,7 @@ def rejudge_run(request: HttpRequest, run_id: int) -> dict[str, Any]:
 @router.get("/runs/{int:run_id}/judgements", response=RejudgingDocument, auth=READ)
 def list_judgements(request: HttpRequest, run_id: int) -> dict[str, Any]:
     """Return the trials whose outcome changed when they were re-judged."""
-    return _build_rejudging(_get_run_or_404(run_id), "")
-
-
-def _get_run_or_404(run_id: int) -> Run:
-    run = Run.objects.filter(pk=run_id, deleted_at=None).first()
-    if run is None:
-        raise Http404(f"There is no run {run_id}; it may have been deleted.")
-    return run
+    return _build_rejudging(get_run_or_404(run_id), "")
 
 
 def _build_rejudging(run: Run, sentence: str) -> dict[str, Any]:

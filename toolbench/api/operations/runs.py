@@ -108,7 +108,7 @@ def plan_run(request: HttpRequest, body: PlanBody) -> dict[str, Any]:
 @router.get("/runs/{int:run_id}", response=RunDetailDocument, auth=READ)
 def get_run(request: HttpRequest, run_id: int, query: Query[RunPageQuery]) -> dict[str, Any]:
     """Return a run with its failures and a page of its configurations. Send its ETag when you poll it."""
-    _get_run_or_404(run_id)
+    get_run_or_404(run_id)
     page = get_run_page(run_id, query.page)
     names = ("run", "live", "retryable", "resumable", "page", "pages")
     return {name: getattr(page, name) for name in names} | {
@@ -122,7 +122,7 @@ def get_run(request: HttpRequest, run_id: int, query: Query[RunPageQuery]) -> di
 @router.patch("/runs/{int:run_id}", response=RunDocument, auth=LAUNCH)
 def label_run(request: HttpRequest, run_id: int, body: LabelBody) -> Run:
     """Set the label of a run."""
-    _get_run_or_404(run_id)
+    get_run_or_404(run_id)
     control.set_label(run_id, body.label)
     return _finish(request, run_id, "label")
 
@@ -130,7 +130,7 @@ def label_run(request: HttpRequest, run_id: int, body: LabelBody) -> Run:
 @router.delete("/runs/{int:run_id}", response={204: None}, auth=LAUNCH)
 def delete_run(request: HttpRequest, run_id: int) -> Status[None]:
     """Delete a run that has ended."""
-    _get_run_or_404(run_id)
+    get_run_or_404(run_id)
     _run_action(list_deletable_runs, [run_id])
     control.delete_run(run_id)
     record(request, Action.DELETED, f"run {run_id}")
@@ -140,13 +140,13 @@ def delete_run(request: HttpRequest, run_id: int) -> Status[None]:
 @router.get("/runs/{int:run_id}/estimate", response=EstimateDocument | None, auth=READ)
 def estimate_run(request: HttpRequest, run_id: int) -> Any:
     """Estimate the open trials of a running or paused run; null without open trials, or if nothing is known."""
-    return estimate_remaining(_get_run_or_404(run_id))
+    return estimate_remaining(get_run_or_404(run_id))
 
 
 @router.get("/runs/{int:run_id}/settings", response=FrozenSettingsDocument, auth=READ)
 def read_run_settings(request: HttpRequest, run_id: int, query: Query[FrozenQuery]) -> dict[str, Any]:
     """Return the frozen settings of a configuration; without `config`, of the first one."""
-    run = _get_run_or_404(run_id)
+    run = get_run_or_404(run_id)
     if query.config is not None and not run.configs.filter(pk=query.config).exists():
         raise Http404(f"Run {run_id} has no configuration {query.config}.")
     settings = get_frozen_settings(run_id, config=str(query.config or ""), scenario=query.scenario)
@@ -159,7 +159,7 @@ def read_run_settings(request: HttpRequest, run_id: int, query: Query[FrozenQuer
 @router.post("/runs/{int:run_id}/pause", response=RunDocument, auth=LAUNCH)
 def pause_run(request: HttpRequest, run_id: int) -> Run:
     """Pause a run: running trials finish, and no new one starts."""
-    _get_run_or_404(run_id)
+    get_run_or_404(run_id)
     _run_action(control.pause_run, run_id, f"The user {get_user(request).username} paused the run.")
     return _finish(request, run_id, "pause")
 
@@ -167,7 +167,7 @@ def pause_run(request: HttpRequest, run_id: int) -> Run:
 @router.post("/runs/{int:run_id}/resume", response=RunDocument, auth=LAUNCH)
 def resume_run(request: HttpRequest, run_id: int) -> Run:
     """Resume a paused run; 409 if one of its limits is reached."""
-    _get_run_or_404(run_id)
+    get_run_or_404(run_id)
     _run_action(control.resume_run, run_id)
     return _finish(request, run_id, "resume")
 
@@ -175,7 +175,7 @@ def resume_run(request: HttpRequest, run_id: int) -> Run:
 @router.post("/runs/{int:run_id}/cancel", response=RunDocument, auth=LAUNCH)
 def cancel_run(request: HttpRequest, run_id: int) -> Run:
     """Cancel a running or paused run: requests in flight are dropped, and finished trials are kept."""
-    _get_run_or_404(run_id)
+    get_run_or_404(run_id)
     _run_action(control.cancel_run, run_id)
     return _finish(request, run_id, "cancel")
 
@@ -183,7 +183,7 @@ def cancel_run(request: HttpRequest, run_id: int) -> Run:
 @router.post("/runs/{int:run_id}/retry", response=SentenceDocument, auth=LAUNCH)
 def retry_run(request: HttpRequest, run_id: int, body: AgreedBody) -> dict[str, str]:
     """Queue all trials with an infrastructure error again, except those of deleted providers; 409 if there are none."""
-    _get_run_or_404(run_id)
+    get_run_or_404(run_id)
     count = _run_action(control.retry_errored_trials, run_id, confirmed_requests=body.agreed)
     _finish(request, run_id, "retry")
     return {"sentence": describe_retried(count)}
@@ -195,7 +195,7 @@ def resume_cancelled_run(request: HttpRequest, run_id: int, body: AgreedBody) ->
 
     Trials that were added manually and those of deleted providers stay cancelled.
     """
-    _get_run_or_404(run_id)
+    get_run_or_404(run_id)
     count = _run_action(control.resume_cancelled_run, run_id, confirmed_requests=body.agreed)
     _finish(request, run_id, "resume-cancelled")
     return {"sentence": describe_resumed(count)}
@@ -204,7 +204,7 @@ def resume_cancelled_run(request: HttpRequest, run_id: int, body: AgreedBody) ->
 @router.post("/runs/{int:run_id}/limits", response=RunDocument, auth=LAUNCH)
 def raise_limits(request: HttpRequest, run_id: int, body: LimitsBody) -> Run:
     """Set both limits of a paused run and resume it."""
-    _get_run_or_404(run_id)
+    get_run_or_404(run_id)
     caps = {"request_cap": body.request_cap, "token_cap": body.token_cap}
     _run_action(limits.set_limits_and_resume, run_id, confirmed_requests=body.agreed, **caps)
     return _finish(request, run_id, "raise")
@@ -218,7 +218,7 @@ def add_trials(
 
     A repeated request with the same header Idempotency-Key adds nothing and gets the same answer.
     """
-    run = _get_run_or_404(run_id)
+    run = get_run_or_404(run_id)
     if not run.cells.filter(pk=cell_id).exists():
         raise Http404(f"Run {run_id} has no cell {cell_id}.")
     with _use_key(request, idempotency_key, body) as key:
@@ -236,7 +236,7 @@ def repeat_run(
 
     A repeated request with the same header Idempotency-Key gets 200 and the same repeat.
     """
-    _get_run_or_404(run_id)
+    get_run_or_404(run_id)
     repeat = control.start_repeat if body.kind == "same" else control.start_noise_repeat
     with _use_key(request, idempotency_key, body) as key:
         if key.run is not None:
@@ -258,7 +258,12 @@ def _build_request(body: PlanBody) -> RunRequest:
     return RunRequest.from_json(values)
 
 
-def _get_run_or_404(run_id: int) -> Run:
+def get_run_or_404(run_id: int) -> Run:
+    """Return a run with its owner.
+
+    Raises:
+        Http404: there is no such run, or it was deleted.
+    """
     run = Run.objects.select_related("owner").filter(pk=run_id, deleted_at=None).first()
     if run is None:
         raise Http404(f"There is no run {run_id}; it may have been deleted.")
@@ -280,4 +285,4 @@ def _run_action(action: Any, *args: Any, **kwargs: Any) -> Any:
 def _finish(request: HttpRequest, run_id: int, action: str) -> Run:
     """Add an action, by its name, to the audit list and return the changed run."""
     record(request, Action.CHANGED, f"run {run_id}: {action}", f"/runs/{run_id}/")
-    return _get_run_or_404(run_id)
+    return get_run_or_404(run_id)
