@@ -103,13 +103,13 @@ class MessageBody(CaseBody):
 
     Attributes:
         expect: expected call or calls, or checks; null if any answer passes.
-        model: id of the model. Null stands for the model of the previous answer, or in a first message for that of
+        model: id of the model. Null stands for the model of the previous answer; in a first message, for the model of
             `from_trial`.
-        profile: name of the sampling profile. Null stands for that of the same trial, or for the default profile in a
-            first message without `from_trial`.
-        strategy: strategy, as in PlanBody; null likewise.
-        method: how calls are requested, as in PlanBody; null likewise.
-        stream: whether to stream the answer; null likewise.
+        profile: name of the sampling profile. Null stands for the profile of the previous answer; in a first message,
+            for the profile of `from_trial`, or the default profile.
+        strategy: strategy, as in PlanBody; null as for `profile`.
+        method: how calls are requested, as in PlanBody; null as for `profile`.
+        stream: whether to stream the answer; null as for `profile`.
         trials: how many times the message is sent.
         agreed: number of paid requests that you confirm. If it is too low, the answer is 409 with the number to
             confirm as its member `agreed`, and the message is not saved.
@@ -128,8 +128,8 @@ class FirstMessageBody(MessageBody):
     """First message of a conversation.
 
     Attributes:
-        from_trial: id of a trial with whose messages, tools and settings the conversation begins. Other members of the
-            body replace them.
+        from_trial: id of a trial. The conversation begins with its messages, tools and settings, which other members of
+            the body replace.
     """
 
     from_trial: Id | None = None
@@ -141,7 +141,7 @@ class NextMessageBody(MessageBody):
     Members that are left out, such as `tools`, keep the values of the previous message.
 
     Attributes:
-        trial: id of the trial after whose answer the conversation goes on; null for the newest one.
+        trial: id of the trial whose answer the message follows; null for the newest trial.
     """
 
     trial: Id | None = None

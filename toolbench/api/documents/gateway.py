@@ -15,7 +15,7 @@ from toolbench.lab.serving.traces import BODY_COLUMNS
 
 
 class AliasDocument(Schema):
-    """Alias with its settings. Members that are not described here are those of AliasBody.
+    """Alias with its settings. AliasBody describes the other members.
 
     Attributes:
         model: id of the model.

@@ -47,7 +47,7 @@ class WhatIfBody(BodySchema):
 
 
 class ChangeDocument(Schema):
-    """Outcome of a trial with the stored settings and with those of the replay. It may be the same.
+    """Outcomes of a trial with the settings of its run and with the settings of the replay; they may be equal.
 
     Attributes:
         trial: id of the trial.

@@ -15,7 +15,7 @@ RuleKind = Literal["drift", "below_target", "slow", "infrastructure", "spend", "
 
 
 class ScheduleDocument(Schema):
-    """Schedule. Members that are not described here are those of ScheduleBody.
+    """Schedule. ScheduleBody describes the other members.
 
     Attributes:
         active: whether it launches runs; false while it is paused.

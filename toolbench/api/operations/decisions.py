@@ -108,9 +108,9 @@ class DecisionDocument(Schema):
     """The result of a rule.
 
     Attributes:
-        verdict: `none`: no configuration qualifies; `alone`: only the leader does; `clear` / `unclear`: the leader's
-            interval does not / does overlap that of another qualified configuration; `confirm`: none qualifies before a
-            confirmation run.
+        verdict: `none`: no configuration qualifies; `alone`: only the leader does; `clear`: the leader's interval
+            overlaps that of no other qualified configuration; `unclear`: it overlaps one; `confirm`: none qualifies
+            before a confirmation run.
         leader: key of the chosen row; null if the verdict is `none`.
         chosen_among: number of configurations that were compared.
         rows: the configurations with their figures and reasons, the best first.

@@ -56,9 +56,9 @@ class _Message:
 
     Attributes:
         content: title and case, as `parse_message` returns them.
-        settings: settings of the trial `source`, or the defaults. Those in the request body replace them.
-        source: id of a trial; the settings that a body cannot contain, such as overrides, are those of its run. None
-            for the defaults.
+        settings: settings of the trial `source`, or the defaults; settings in the request body replace them.
+        source: id of the trial whose run gives the settings that a body cannot contain, such as overrides; None for the
+            defaults.
     """
 
     content: tuple[str, Any]

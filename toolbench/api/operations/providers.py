@@ -39,7 +39,7 @@ Seconds = Annotated[float, Field(gt=0, le=3_600)]
 
 
 class ProviderDocument(Schema):
-    """Provider. Members that are not described here are those of ProviderBody.
+    """Provider. ProviderBody describes the other members.
 
     Attributes:
         address: base URL, without the API prefix and with keys masked; for a local or simulated server its name.
@@ -83,12 +83,13 @@ class ProviderBody(BodySchema):
     """Settings of a provider. PATCH keeps the settings that the body does not have.
 
     Attributes:
-        name: name; "" for that of the template, or without one for the host.
-        base_url: URL without the API prefix; "" for that of the template. Required without a template.
-        api_prefix: path between the base URL and the paths of the API; "" for that of the template, or /v1.
+        name: name; "" for the title of the template, or for the host without a template.
+        base_url: URL without the API prefix; "" for the URL of the template. Required without a template.
+        api_prefix: path between the base URL and the paths of the API; "" for the prefix of the template. Without a
+            template, and with another URL than the template's, "" stands for /v1.
         template: name of the template of a known provider, from the form of the page; "" for none.
         wire: wire format of requests and answers: `chat` (OpenAI's chat completions), `anthropic` (Messages) or
-            `responses` (OpenAI's Responses); "" for that of the template, or `chat`.
+            `responses` (OpenAI's Responses); "" for the wire format of the template, or `chat`.
         key: key to store encrypted; no answer contains it. "" keeps the stored key.
         key_env: name of an environment variable of the worker that contains the key.
         remove_key: whether to delete the stored key; ignored with `key` or `key_env`.
@@ -110,8 +111,9 @@ class ProviderBody(BodySchema):
         ca_pem: certificates in PEM that are trusted in addition to those of the system.
         client_certificate: certificate in PEM; "" for none, which also deletes the stored private key.
         client_key: private key of the certificate in PEM; "" keeps the stored one; no answer contains it.
-        query: query parameters of every request, such as api-version=2024-10-21; not a secret.
-        key_header: name of the header for the key; "" for that of the wire format.
+        query: query parameters of every request, such as api-version=2024-10-21; not a secret. "" for the parameters of
+            the template.
+        key_header: name of the header for the key; "" for the header of the template, or of the wire format.
     """
 
     name: Annotated[str, Field(max_length=connect.MAX_NAME_CHARACTERS)] = ""

@@ -189,7 +189,7 @@ def _stream_zip(chunks: Iterator[bytes], run_id: int, kind: str) -> StreamingHtt
 
 
 def _build_headers(content_type: str, run_id: int, suffix: str, kind: str = "run") -> dict[str, str]:
-    """Return the headers of a file with the name that the download of the run's page has, too."""
+    """Return the headers of a file; its name is the same as that of the download on the run's page."""
     name = f"toolbench-{kind}-{run_id}.{suffix}"
     return {"Content-Type": content_type, "Content-Disposition": f'attachment; filename="{name}"'}
 

@@ -69,8 +69,8 @@ class CaseRun:
     """Cell with trials of the case.
 
     Attributes:
-        judged_version: version of the case by which its trials are judged: that of the cell until they are re-judged;
-            one of the versions if these differ.
+        judged_version: version of the case that judged its trials: the version of the cell until they are re-judged. If
+            different versions judged them, it is one of these.
         answered: answered success.
         delivered: end-to-end success.
         failed_checks: its failed checks, the most frequent first, at most MAX_FAILED_CHECKS_SHOWN.

@@ -361,7 +361,7 @@ def _build_claimed_trial(trial: Trial, scenario_version: int) -> ClaimedTrial:
 def _use_sent_model_name(config: FrozenConfig, first: Step) -> FrozenConfig:
     """Return the configuration with the model name that the first request contains.
 
-    It may differ from that of the configuration, since a local server may have chosen it. If the request is not JSON or
+    A local server may have chosen another name than that of the configuration. If the request is not JSON or
     names no model, the configuration is returned unchanged.
     """
     try:

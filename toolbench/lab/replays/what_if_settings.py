@@ -127,7 +127,7 @@ class WhatIfSettings:
         return replace(config, layers=leave_out_transforms(layers, self.without), policies={})
 
     def _replace_strategy(self, config: FrozenConfig) -> Layers:
-        """Return the frozen layers with those of this strategy instead of the run's."""
+        """Return the frozen layers with the layers of this strategy in place of those of the run's strategy."""
         layers = [layer for layer in config.layers if not _is_strategy_layer(layer[0])]
         profile_index = next((i for i, (name, _) in enumerate(layers) if name in ("profile", "run")), len(layers))
         run_index = next((i for i, (name, _) in enumerate(layers) if name == "run"), len(layers))
