@@ -15,6 +15,15 @@ def render_moment(moment: datetime, *, seconds: bool = False) -> str:
     return format_date(moment, "j M Y, H:i:s" if seconds else "j M Y, H:i")
 
 
-def render_day(day: date) -> str:
-    """Return a date, or the date of a date and time in UTC, such as `30 Nov 2026`."""
-    return format_date(day, "j M Y")
+def render_day(day: date | str) -> str:
+    """Return a date, such as `30 Nov 2026`.
+
+    Args:
+        day: a date, or a date and time in UTC; also as ISO 8601. Any other text is returned unchanged.
+    """
+    if not isinstance(day, str):
+        return format_date(day, "j M Y")
+    try:
+        return format_date(datetime.fromisoformat(day), "j M Y")
+    except ValueError:
+        return day

@@ -10,6 +10,7 @@ from typing import Any
 
 from toolbench.engine.capabilities.record import DOCS, CapabilityRecord, EffectiveCapabilities
 from toolbench.engine.types import JsonObject
+from toolbench.lab.date_texts import render_day
 from toolbench.lab.models import Probe
 
 SUPPORT_FIELD = "supports_tool_use"
@@ -57,7 +58,7 @@ def describe_support(support: JsonObject) -> str:
     value = support["value"]
     text = _ANSWER_TEXTS[value] if value is None or isinstance(value, bool) else str(value)
     error = f" ({support['error']})" if support["error"] else ""
-    dated = f", {support['at'][:10]}" if support["at"] else ""
+    dated = f", {render_day(support['at'][:10])}" if support["at"] else ""
     return f"{DOCS[support['field']]} {text.capitalize()}{error}: {support['source']}, {support['who']}{dated}."
 
 

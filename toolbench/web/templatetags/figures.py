@@ -87,8 +87,11 @@ def moment(value: datetime | None, precision: str = "") -> str:
 
 
 @register.filter
-def day(value: date | None) -> str:
-    """Return a date, or the date (UTC) of a date and time, such as 30 Nov 2026; empty for None."""
+def day(value: date | str | None) -> str:
+    """Return a date, or the date (UTC) of a date and time, such as 30 Nov 2026; empty for None.
+
+    The value may be a text in ISO 8601; any other text is returned unchanged.
+    """
     return render_day(value) if value else ""
 
 
