@@ -10,6 +10,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
+from tests.factories import make_cell, make_config, make_run
 from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
 from tests.page_html import read_html
 from toolbench.evals import scenarios
@@ -18,7 +19,7 @@ from toolbench.evals.scenarios import registry
 from toolbench.evals.scenarios.state import StateScenario
 from toolbench.lab.cases.drafts import CaseDraft, parse_draft
 from toolbench.lab.cases.edit import add_case, build_run_request, edit_case
-from toolbench.lab.models import Judgement, Replay, Run, Trial
+from toolbench.lab.models import Cell, Judgement, Replay, Run, Trial
 from toolbench.lab.replays import queue, rejudge
 from toolbench.lab.replays.check import check_replay
 from toolbench.lab.replays.queue import find_rejudging, list_waiting_replays, request_rejudging, run_replay
@@ -79,6 +80,13 @@ def test_rejudge_trials_of_corrected_scenario_keeps_both_verdicts(corrected: Run
     assert (now.outcome, now.scenario_version, now.current) == ("pass", 2, True)
     assert first.columns["sentence"]
     assert (len(scripted.seen), corrected.requests_reserved) == (request_count, Run.objects.get().requests_reserved)
+
+
+def test_rejudge_trials_recomputes_cells_of_their_runs_only(corrected: Run) -> None:
+    other_cell = make_cell(make_config(make_run()), stale=True)
+    rejudge_trials(list_run_trials(corrected.pk).values_list("pk", flat=True))
+    assert list(Cell.objects.filter(stale=True)) == [other_cell]
+    assert Cell.objects.get(run=corrected, scenario=STRICT).passed == 2
 
 
 def test_rejudge_trials_updates_causes(corrected: Run) -> None:

@@ -136,21 +136,24 @@ def rejudge_trials(trial_ids: Iterable[int]) -> RejudgeResult:
 def rejudge_in_batches(trial_ids: Iterable[int], result: RejudgeResult) -> Iterator[None]:
     """Re-judge these trials, and yield after each batch is stored; trials that have not ended are skipped.
 
-    Stale cells of all runs are recomputed at the end. Must not be called from a running event loop.
+    Stale cells of the runs with new verdicts are recomputed at the end. Must not be called from a running event loop.
 
     Args:
         trial_ids: the trials.
         result: is updated with each batch.
     """
     replayed = replay_trials(trial_ids, use_current_scenarios=True)
+    run_ids: set[int] = set()
     while batch := list(islice(replayed, TRIALS_PER_BATCH)):
         with transaction.atomic():
             rejudged = _store_verdicts(batch, result)
             reclassify_trials(trial.pk for trial in rejudged)
             mark_stale(trial.cell_id for trial in rejudged)
+        run_ids.update(trial.run_id for trial in rejudged)
         result.processed += len(batch)
         yield
-    recompute_all_stale()
+    for run_id in sorted(run_ids):
+        recompute_all_stale(run_id)
 
 
 def list_run_trials(run_id: int) -> QuerySet[Trial]:
