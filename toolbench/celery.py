@@ -1,7 +1,7 @@
 """Celery app of the workers.
 
-Its tasks tell workers to process trials, probes and replays, or to store a heartbeat. The work itself is stored in the
-database, so a lost task loses no work.
+Its tasks tell workers to process trials, probes, replays and imports, or to store a heartbeat. The work itself is
+stored in the database, so a lost task loses no work.
 """
 
 import os

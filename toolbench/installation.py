@@ -26,7 +26,7 @@ def get_var_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the folder of all data.
 
     Args:
-        environment: environment variables, of which TOOLBENCH_VAR names the folder.
+        environment: environment variables; TOOLBENCH_VAR is the path of the folder.
 
     Returns:
         Without the variable, `var` in a checkout. For a wheel, `toolbench` in the user's data folder: XDG_DATA_HOME,
@@ -62,12 +62,12 @@ def build_weights_command() -> str:
 
 
 def build_python_path() -> dict[str, str]:
-    """Return PYTHONPATH by its name, with which another Python program finds the package; {} for a wheel."""
+    """Return the variable PYTHONPATH with which another Python program finds the package; {} for a wheel."""
     return {} if IS_WHEEL else {"PYTHONPATH": str(PACKAGE.parent)}
 
 
 def replace_wildcard_host(url: str, base_url: str) -> str:
-    """Return the URL of a server with the host of the site's address, if its own stands for all addresses."""
+    """Return a server's URL with the host of the site's address if its own host means all addresses of the machine."""
     host = urlsplit(url).hostname
     base_host = urlsplit(base_url).hostname
     if host not in ("0.0.0.0", "::") or not base_host:

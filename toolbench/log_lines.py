@@ -1,7 +1,7 @@
 """Log lines as text, or as JSON with the ids of the run, trial, provider or request that a process worked on.
 
-Environment variables choose them: TOOLBENCH_LOG_FORMAT is `text` or `json`, TOOLBENCH_LOG_LEVEL is the lowest level of
-Toolbench's own messages that are written.
+Two environment variables configure the log: TOOLBENCH_LOG_FORMAT is `text` or `json`; TOOLBENCH_LOG_LEVEL is the
+lowest level at which Toolbench's own messages are written.
 """
 
 import json

@@ -21,7 +21,7 @@ def build_case(
     """Return a test case as a JSON object: one line of a file that the page of cases imports.
 
     Args:
-        tools: the tools, of which only the definitions are used.
+        tools: the tools; only their definitions are used.
         messages: text of the user's message, or the list of messages before the first answer.
         expect: the expected call, or any other expectation of a case.
         title: title of the case; "" to let the import build one.

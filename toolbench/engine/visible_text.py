@@ -20,8 +20,8 @@ _BLANK_CODES = frozenset(code for first, last in _BLANK_RANGES for code in range
 def is_blank(text: str) -> bool:
     """Return whether the text has no visible character.
 
-    Invisible are spaces, control and format characters (such as the zero-width space), the blank Braille pattern, and
-    the fillers and selectors that Unicode calls default-ignorable. Every other character counts as visible.
+    Spaces, control and format characters (such as the zero-width space), the blank Braille pattern, and the fillers and
+    selectors that Unicode calls default-ignorable are invisible. Every other character counts as visible.
     """
     return all(
         unicodedata.category(character) in _BLANK_CATEGORIES or ord(character) in _BLANK_CODES for character in text

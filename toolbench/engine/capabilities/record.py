@@ -16,8 +16,9 @@ Source: TypeAlias = Literal["declared", "probed", "measured"]
 
 AUTHORITY: tuple[Source, ...] = ("declared", "probed", "measured")  # in ascending order
 MIN_CALL_TURNS = 20  # turns with an attempted call; with fewer, the stability is not rated
-MAX_ERROR_RATE_FOR_HIGH = 0.02  # largest share of call turns with a parse error for the stability high
-MAX_ERROR_RATE_FOR_MEDIUM = 0.10  # largest share of call turns with a parse error for the stability medium
+# Largest share of turns whose call cannot be read, of the turns with an attempted call, for each stability.
+MAX_ERROR_RATE_FOR_HIGH = 0.02
+MAX_ERROR_RATE_FOR_MEDIUM = 0.10
 
 
 def _build_metadata(doc: str) -> dict[str, str]:

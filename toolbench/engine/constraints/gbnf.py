@@ -28,7 +28,7 @@ from toolbench.engine.constraints.schema_support import SizeLimits
 from toolbench.engine.strict_json import write_json
 from toolbench.engine.types import JsonObject
 
-MAX_OTHER_KEYS = 64  # keys that are not in `properties`, in an object that allows them
+MAX_OTHER_KEYS = 64  # keys that are not in `properties`, after the first key of an object
 _HEX = "[0-9a-fA-F]"
 _JSON_CHARACTER = (
     r'[^"\\\x00-\x1F\x7F] | "\\" ["\\/bfnrt]'
@@ -95,7 +95,8 @@ class GbnfGrammar:
 
         Args:
             pairs: key, symbol of the value, and whether the key is required, in the order of the object.
-            additional: symbol of a further key and value, which may follow up to MAX_OTHER_KEYS times; "" for none.
+            additional: symbol of a further key and value, which may follow up to MAX_OTHER_KEYS times; "" for none. If
+                no pair is required, it may also begin the object.
         """
         member_symbols = [
             (self.define("pair", f"{render_json_literal(key)} {self._define_gap(':')} {value}"), is_required)

@@ -114,7 +114,7 @@ def render_other_name(names: Iterable[str], define: DefineRule) -> str:
 
 
 def _build_other_name(names: list[str], length: int, define: DefineRule) -> str:
-    """Return the body for the ends of a text of which the first `length` characters are known.
+    """Return the body for the rest of a text whose first `length` characters are known.
 
     All names begin with these characters, and the whole text must be none of the names. The closing quote is not
     included.

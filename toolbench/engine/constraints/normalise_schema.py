@@ -274,7 +274,7 @@ class SchemaNormaliser:
         return {**result, **self._build_item_counts(schema, path, max_items)}
 
     def _build_item_counts(self, schema: JsonObject, path: str, max_items: int) -> JsonObject:
-        """Return the enforced bounds of the number of items, of which `max_items` is the maximum."""
+        """Return the enforced bounds of the number of items; `max_items` is the upper one."""
         min_items, max_min_items = min(int(schema.get("minItems", 0)), max_items), self._support.max_min_items
         if max_min_items is not None and min_items > max_min_items:
             self.record_dropped(path, "minItems", min_items, f"at least {max_min_items}")

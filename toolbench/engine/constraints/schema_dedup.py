@@ -7,7 +7,8 @@ from typing import Any
 from toolbench.engine.strict_json import write_json
 from toolbench.engine.types import JsonObject
 
-MIN_SHARED_CHARACTERS = 24  # the length of a reference; inner parts of a part count as their numbers only
+# Length of the text of a reference. In the text of a part, inner parts are written as their numbers.
+MIN_SHARED_CHARACTERS = 24
 SCHEMA_KEYWORDS = ("items", "additionalProperties")
 SCHEMA_LIST_KEYWORDS = ("anyOf", "prefixItems")
 SCHEMA_MAP_KEYWORDS = ("properties", "patternProperties", "$defs")

@@ -13,9 +13,10 @@ def build_union(options: list[JsonObject]) -> JsonObject:
 
 
 def make_nullable(schema: JsonObject) -> JsonObject:
-    """Return a schema that also allows null, by which a model omits a key that strict mode requires.
+    """Return a schema that also allows null.
 
-    The description of the schema becomes that of the union.
+    Strict mode requires every key; a model gives null for a key that it wants to omit. The description of the schema
+    becomes that of the union.
     """
     option = {keyword: value for keyword, value in schema.items() if keyword != "description"}
     options = option.get("anyOf", [option])

@@ -1,4 +1,4 @@
-"""Repair of call ids, so that each call of a conversation has a unique id."""
+"""Repair of call ids, so that the calls of an answer have unique ids that are not taken."""
 
 from collections.abc import Collection, Iterable, Iterator
 

@@ -13,7 +13,7 @@ from toolbench.engine.wire_formats.parse_answer import get_message_text
 from toolbench.engine.wire_formats.unrepresentable_numbers import read_answer_json
 from toolbench.engine.wire_formats.usage import find_usage, read_usage
 
-# End of an error message about an answer that is no answer of the wire format of its provider.
+# End of the error message about a chat completion from a provider with another wire format.
 CHAT_COMPLETION_HINT = ": it looks like a chat completion, so choose the API OpenAI chat completions for the provider"
 
 

@@ -112,7 +112,7 @@ class _CompletionAssembler(ChatAssembler):
 
 
 def _convert_completion(payload: JsonObject, message_key: str) -> JsonObject:
-    """Return the payload with `choices[].text` as a message or delta; other fields are unchanged."""
+    """Return the payload with `choices[].text` as a message or delta and without `logprobs` of these choices."""
     choices = payload.get("choices")
     if not isinstance(choices, list):
         return payload

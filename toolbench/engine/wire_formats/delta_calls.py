@@ -214,7 +214,7 @@ def _is_next_call(call: CallAssembler, delta_call: JsonObject) -> bool:
 
 
 def _begins_arguments(arguments: Any) -> bool:
-    """Return whether arguments, other than null, are no later part of a text."""
+    """Return whether received arguments, other than null, begin a call: a value, or a text that begins an object."""
     return not isinstance(arguments, str) or arguments.lstrip().startswith("{")
 
 

@@ -1,7 +1,7 @@
 """Decoder of a streamed answer.
 
-Its result is the Turn of the same answer without streaming, with findings on the stream. A listener gets each Delta
-when it is received; `partial` is the message so far.
+Its result is the Turn that the same answer gives without streaming, with further findings about the stream. A listener
+gets each Delta when it is received; `partial` is the message so far.
 """
 
 from collections.abc import Callable, Iterator, Sequence

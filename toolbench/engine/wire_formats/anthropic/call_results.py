@@ -1,4 +1,4 @@
-"""Results of the calls of one turn, whose wire format needs exactly one result for each call.
+"""Results of the calls of one turn, for wire formats that require exactly one result for each call.
 
 A chat id is a call id in the chat, a wire id the call id that is sent to the endpoint in its place.
 """

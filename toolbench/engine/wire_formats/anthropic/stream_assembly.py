@@ -31,7 +31,7 @@ class BlockAssembler:
     def __init__(self, first_content: JsonObject, call_index: int | None) -> None:
         self.call_index = call_index
         self.is_closed = False
-        self._received_fields = dict(first_content)  # of the first event, then also fields received as a whole
+        self._received_fields = dict(first_content)  # fields of the first event, and later ones received as a whole
         self._texts: dict[str, list[str]] = {}  # by field, the chunks of its text after the first event
         self._input_chunks: list[str] = []
 

@@ -112,7 +112,7 @@ def build_chat_message(items: list[Any]) -> Message:
 
 
 def _list_reasoning_texts(item_objects: Sequence[JsonObject]) -> Iterator[str]:
-    """Yield the texts of the reasoning of each item that has it, else those of the item's summary."""
+    """Yield the texts of each reasoning item: those of its content, or those of its summary if the content has none."""
     for item in (item for item in item_objects if item.get("type") == "reasoning"):
         for name in ("content", "summary"):
             if texts := [text for part in list_objects(item.get(name)) if (text := get_text(part.get("text")))]:
