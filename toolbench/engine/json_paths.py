@@ -1,7 +1,9 @@
-"""Rendering of JSON paths, which locate a value inside another JSON value, and indexes of JSON Pointers."""
+"""JSON paths, which locate a value inside another JSON value, and JSON Pointers, as references in schemas use them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
 
 from toolbench.engine.strict_json import write_json
 
@@ -29,3 +31,25 @@ def find_list_index(items: Sequence[object], part: str) -> int | None:
     """Return the index of a list that a part of a JSON Pointer names, or None if the list has no such index."""
     index = int(part) if _INDEX.fullmatch(part) else len(items)
     return index if index < len(items) else None
+
+
+def follow_reference(root: Any, reference: str) -> Any:
+    """Return the part of a document to which a reference by JSON Pointer refers.
+
+    Args:
+        root: the document.
+        reference: "#" for the document itself, or "#/" and the pointer, such as `#/$defs/name`.
+
+    Raises:
+        KeyError: the document has nothing there.
+    """
+    value = root
+    for part in reference[2:].split("/") if len(reference) > 1 else ():
+        key = unquote(part).replace("~1", "/").replace("~0", "~")
+        if isinstance(value, Mapping) and key in value:
+            value = value[key]
+        elif isinstance(value, list) and (index := find_list_index(value, key)) is not None:
+            value = value[index]
+        else:
+            raise KeyError(reference)
+    return value

@@ -165,3 +165,20 @@ def test_build_strict_tools_keeps_root_union_and_reports_it() -> None:
     assert build_strict_tools([tool], SizeLimits())[0] == [tool]
     (change,) = NativeStrictMethod("strict_tools", ConstraintOptions()).list_dropped_keywords([tool], "auto")
     assert (change.name, change.path, change.after) == ("constraint_strict", "$[0].parameters", "sent without strict")
+
+
+def test_remove_added_nulls_follows_reference_to_root() -> None:
+    schema = {"type": "object", "properties": {"size": {"type": "integer"}, "next": {"$ref": "#"}}}
+    assert remove_added_nulls({"next": {"size": None}}, schema) == {"next": {}}
+
+
+def test_remove_added_nulls_keeps_null_of_schema_that_refers_to_itself() -> None:
+    """Twenty references in each other once made this endless."""
+    definitions = {
+        "all": {"allOf": [{"$ref": "#/$defs/all"}] * 20},
+        "text": {"allOf": [{"$ref": "#/$defs/outer"}] * 20},
+        "outer": {"allOf": [{"$ref": "#/$defs/text"}], "type": "string"},
+    }
+    properties = {name: {"$ref": f"#/$defs/{name}"} for name in definitions}
+    schema = {"type": "object", "properties": properties, "$defs": definitions}
+    assert remove_added_nulls(dict.fromkeys(definitions), schema) == {"all": None}

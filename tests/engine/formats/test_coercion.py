@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from toolbench.engine.formats import parse
-from toolbench.engine.formats.coercion import convert_value, find_subschema
+from toolbench.engine.formats.coercion import convert_value, find_subschema, iterate_subschemas
 from toolbench.engine.formats.types import build_tool_schemas
 from toolbench.engine.tools.definitions import ToolDefinition
 
@@ -140,3 +140,17 @@ def test_find_subschema_of_empty_property_schema_is_empty(key: str, subschema: d
 def test_find_subschema_finds_property_in_the_last_of_many_branches() -> None:
     branches = [{"properties": {f"key_{number}": {"type": "integer"}}} for number in range(40)]
     assert find_subschema({"oneOf": branches}, "key_39", {}) == {"type": "integer"}
+
+
+def test_iterate_subschemas_yields_each_schema_once() -> None:
+    node: dict[str, Any] = {"anyOf": [{"$ref": "#/$defs/node"}, {"$ref": "#/$defs/node"}, {"type": "null"}]}
+    schema = {"$ref": "#/$defs/node"}
+    assert list(iterate_subschemas(schema, {"$defs": {"node": node}})) == [schema, node, *node["anyOf"]]
+
+
+@pytest.mark.parametrize("reference", ["#", "#/properties/child", "#/$defs/a~1b"])
+def test_convert_value_follows_reference_to_any_part(reference: str) -> None:
+    properties = {"child": {"type": "object"}, "next": {"$ref": reference}}
+    schema = {"type": "object", "properties": properties, "$defs": {"a/b": {"type": "object"}}}
+    offered_tools = build_tool_schemas((ToolDefinition("f", "", schema),))
+    assert convert_value('{"a": 1}', "f", "next", offered_tools) == {"a": 1}

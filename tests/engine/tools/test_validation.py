@@ -98,3 +98,17 @@ def test_check_schema_reads_no_file(tmp_path: Path) -> None:
     (tmp_path / "schema.json").write_text("{}")
     with pytest.raises(PlanError):
         check_schema(ToolDefinition("t", "", {"$ref": (tmp_path / "schema.json").as_uri()}))
+
+
+def test_check_schema_refuses_chain_of_unions_that_multiply() -> None:
+    """Each link doubles the schemas that the validator tries: 30 links took hours for one value."""
+    definitions: dict[str, Any] = {f"s{n}": {"anyOf": [{"$ref": f"#/$defs/s{n + 1}"}] * 2} for n in range(30)}
+    schema = {"properties": {"a": {"$ref": "#/$defs/s0"}}, "$defs": {**definitions, "s30": {"type": "string"}}}
+    with pytest.raises(PlanError, match="apply more than 10,000 schemas to one value"):
+        check_schema(ToolDefinition("t", "", schema))
+
+
+def test_check_schema_accepts_union_that_refers_only_to_itself() -> None:
+    schema = {"properties": {"a": {"$ref": "#/$defs/s"}}, "$defs": {"s": {"anyOf": [{"$ref": "#/$defs/s"}] * 20}}}
+    check_schema(ToolDefinition("t", "", schema))
+    assert list_violations({"a": 1}, schema) == set()

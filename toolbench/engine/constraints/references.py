@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import unquote
 
 from toolbench.engine.errors import PlanError
-from toolbench.engine.json_paths import find_list_index
+from toolbench.engine.json_paths import follow_reference
 from toolbench.engine.tools.typed_schemas import SCHEMAS_BY_NAME, VALUE_KEYWORDS
 
 
@@ -28,10 +27,10 @@ class SchemaReferences:
             raise PlanError(f"tool {self._tool_name}: {pointer!r} refers to another document, which is not fetched")
         if pointer != "#" and not pointer.startswith("#/"):
             return None
-        value: Any = self._root
-        for key in pointer[2:].split("/") if len(pointer) > 1 else ():
-            value = self._follow(value, unquote(key).replace("~1", "/").replace("~0", "~"), pointer)
-        return value
+        try:
+            return follow_reference(self._root, pointer)
+        except KeyError:
+            raise PlanError(f"tool {self._tool_name}: its schema has nothing at {pointer!r}") from None
 
     def is_recursive(self, pointer: str) -> bool:
         """Return whether the target of a pointer contains the same reference again, directly or indirectly.
@@ -52,13 +51,6 @@ class SchemaReferences:
                 reached_pointers.add(next_pointer)
                 pending_pointers.append(next_pointer)
         return reached_pointers
-
-    def _follow(self, parent: Any, key: str, pointer: str) -> Any:
-        if isinstance(parent, dict) and key in parent:
-            return parent[key]
-        if isinstance(parent, list) and (index := find_list_index(parent, key)) is not None:
-            return parent[index]
-        raise PlanError(f"tool {self._tool_name}: its schema has nothing at {pointer!r}")
 
     def _find_pointers_in(self, pointer: str) -> frozenset[str]:
         if pointer not in self._pointers_by_source:

@@ -1,7 +1,7 @@
 """Strict tools of OpenAI and Anthropic, and removal of the nulls that OpenAI's strict mode requires."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolbench.engine.constraints.dropped_keywords import DroppedKeyword
@@ -9,8 +9,6 @@ from toolbench.engine.constraints.normalise_schema import SchemaNormaliser
 from toolbench.engine.constraints.schema_support import STRICT_SUPPORT, SchemaSupport, SizeLimits
 from toolbench.engine.formats.coercion import find_subschema, iterate_subschemas, resolve_reference
 from toolbench.engine.types import JsonObject
-
-_MAX_HOPS = 16  # levels of references and unions that are followed
 
 
 def build_strict_tools(
@@ -66,29 +64,37 @@ def _remove_nulls(value: Any, schema: object, root: Mapping[str, Any]) -> Any:
         return [_remove_nulls(item, items_schema, root) for item in value]
     if not isinstance(value, dict):
         return value
-    object_schemas = _remove_duplicates(iterate_subschemas(schema, root))
+    object_schemas = list(iterate_subschemas(schema, root))
     required = {name for object_schema in object_schemas for name in object_schema.get("required") or ()}
     result = {}
     for name, item_value in value.items():
-        property_schemas = _remove_duplicates(
+        property_schemas = [
             object_schema["properties"][name]
             for object_schema in object_schemas
             if name in (object_schema.get("properties") or ())
-        )
-        is_null_allowed = name in required or any(_is_null_allowed(part, root) for part in property_schemas)
-        if item_value is not None or not property_schemas or is_null_allowed:
+        ]
+        is_kept = item_value is not None or not property_schemas or name in required
+        if is_kept or any(_is_null_allowed(part, root) for part in property_schemas):
             result[name] = _remove_nulls(item_value, {"anyOf": property_schemas}, root)
     return result
 
 
-def _remove_duplicates(schemas: Iterable[Any]) -> list[Any]:
-    """Return each schema object once: a recursive schema is reached in several ways, more at each level."""
-    return list({id(schema): schema for schema in schemas}.values())
+def _is_null_allowed(schema: Any, root: Mapping[str, Any]) -> bool:
+    """Return whether a schema allows null; one that refers only to itself allows every value."""
+    subschemas = list(iterate_subschemas(schema, root))[::-1]  # the inner ones first
+    refusing_ids: set[int] = set()  # ids of the Python objects of schemas that do not allow null
+    earlier_count = -1
+    while len(refusing_ids) > earlier_count:  # until none is added, since schemas may refer to each other
+        earlier_count = len(refusing_ids)
+        for subschema in subschemas:
+            if not _is_null_allowed_by_parts(subschema, root, refusing_ids):
+                refusing_ids.add(id(subschema))
+    return id(schema) not in refusing_ids
 
 
-def _is_null_allowed(schema: Any, root: Mapping[str, Any], hops: int = _MAX_HOPS) -> bool:
-    """Return whether a schema allows null; True after `hops` levels of references and unions."""
-    if not isinstance(schema, Mapping) or schema.get("nullable") is True or not hops:
+def _is_null_allowed_by_parts(schema: Mapping[str, Any], root: Mapping[str, Any], refusing_ids: set[int]) -> bool:
+    """Return whether a schema allows null if each of its branches and references does unless it is refusing."""
+    if schema.get("nullable") is True:
         return True
     if "const" in schema or "enum" in schema:
         return None in schema.get("enum", [schema.get("const")])
@@ -97,6 +103,6 @@ def _is_null_allowed(schema: Any, root: Mapping[str, Any], hops: int = _MAX_HOPS
     json_type = schema.get("type", "null")
     return (
         "null" in (json_type if isinstance(json_type, list) else [json_type])
-        and any(_is_null_allowed(option, root, hops - 1) for option in options)
-        and all(_is_null_allowed(part, root, hops - 1) for part in parts)
+        and any(id(option) not in refusing_ids for option in options)
+        and refusing_ids.isdisjoint(map(id, parts))
     )

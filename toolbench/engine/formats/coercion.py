@@ -4,12 +4,11 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
-from urllib.parse import unquote
 
 from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.formats.literals import read_value
 from toolbench.engine.formats.types import ToolSchemas
-from toolbench.engine.json_paths import find_list_index
+from toolbench.engine.json_paths import follow_reference
 from toolbench.engine.strict_json import read_json
 
 Occurrence = TypeVar("Occurrence")
@@ -262,14 +261,10 @@ def _get_json_type(value: object) -> str:
 
 
 def resolve_reference(reference: object, root: Mapping[str, Any]) -> object:
-    """Return the part of `root` that a local reference names; None if there is none."""
-    if not isinstance(reference, str) or not f"{reference}/".startswith("#/"):
+    """Return the part of `root` to which a local reference refers; None if there is none."""
+    if not isinstance(reference, str) or (reference != "#" and not reference.startswith("#/")):
         return None
-    value: object = root
-    for part in reference.split("/")[1:]:
-        key = unquote(part).replace("~1", "/").replace("~0", "~")
-        if isinstance(value, list) and (index := find_list_index(value, key)) is not None:
-            value = value[index]
-        else:
-            value = value.get(key) if isinstance(value, Mapping) else None
-    return value
+    try:
+        return follow_reference(root, reference)
+    except KeyError:
+        return None

@@ -1,5 +1,6 @@
 """Validation of arguments by the tool's JSON Schema, with a JSON path for each violation."""
 
+import json
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
@@ -10,10 +11,12 @@ from toolbench.engine.errors import PlanError
 from toolbench.engine.identity_key import IdentityKey
 from toolbench.engine.json_paths import build_member_path, render_json_path
 from toolbench.engine.strict_json import write_json
+from toolbench.engine.tools.applied_schemas import count_applied_schemas
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.types import JsonObject, SchemaError
 
 MAX_ERRORS = 20
+MAX_APPLIED_SCHEMAS = 10_000  # to one value; the time of a validation grows with their number
 _KIND_BY_KEYWORD = {
     "required": "missing",
     "type": "type",
@@ -41,7 +44,8 @@ def check_schema(tool: ToolDefinition) -> None:
     """Check that the tool's parameters are a JSON Schema that can be used without a network.
 
     Raises:
-        PlanError: the parameters are no valid JSON Schema, or refer to another document.
+        PlanError: the parameters are no valid JSON Schema, refer to another document, or apply more than
+            MAX_APPLIED_SCHEMAS schemas to one value.
     """
     try:
         _get_validator(IdentityKey(tool))
@@ -81,6 +85,13 @@ def _get_validator(tool_key: IdentityKey[ToolDefinition]) -> jsonschema_rs.Valid
 
 @lru_cache(maxsize=512)
 def _compile_validator(schema: str) -> jsonschema_rs.Validator:
+    """Compile a schema.
+
+    Raises:
+        ValueError: the schema is invalid, or its validation could take minutes.
+    """
+    if count_applied_schemas(json.loads(schema), MAX_APPLIED_SCHEMAS + 1) > MAX_APPLIED_SCHEMAS:
+        raise ValueError(f"unions and references apply more than {MAX_APPLIED_SCHEMAS:,} schemas to one value")
     return jsonschema_rs.validator_for(schema, mask="the value", offline=True)
 
 
