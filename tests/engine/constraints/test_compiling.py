@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from toolbench.engine.constraints.compiling import ConstraintOptions, compile_constraint
-from toolbench.engine.constraints.schema_support import CONSTRAINTS
+from toolbench.engine.constraints.schema_support import CONSTRAINTS, SizeLimits
 from toolbench.engine.errors import PlanError
 
 TOOL: dict[str, Any] = {
@@ -81,3 +81,28 @@ def test_compile_constraint_refuses_unknown_or_unenforceable_options(
 ) -> None:
     with pytest.raises(PlanError):
         compile_constraint([TOOL], constraint, options)
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+@pytest.mark.parametrize("value", [10**30, -(10**30), 1e308, 10**400, 2**63, 2**63 - 1, -(2**63)])
+def test_compile_constraint_accepts_schema_with_huge_bounds(constraint: str, value: float) -> None:
+    bounds = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"]
+    properties: dict[str, Any] = {
+        f"{json_type} {name}": {"type": json_type, name: value}
+        for json_type in ("integer", "number")
+        for name in bounds
+    }
+    for json_type, noun in [("string", "Length"), ("array", "Items"), ("object", "Properties")]:
+        for prefix in ("min", "max"):
+            properties[f"{prefix} {noun}"] = {"type": json_type, f"{prefix}{noun}": abs(value)}
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"properties": properties}}}
+    compile_constraint([tool], constraint, ConstraintOptions())
+
+
+@pytest.mark.parametrize("constraint", ["gbnf", "grammar"])
+@pytest.mark.parametrize("text_format", ["", "hermes"])
+def test_compile_constraint_limits_grammar_of_huge_limits(constraint: str, text_format: str) -> None:
+    """In GBNF, a text of 10 to the 8 characters needs a grammar of 11 MB."""
+    options = ConstraintOptions(text_format=text_format, limits=SizeLimits(10**8, 10**8))
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"properties": {"a": {}}}}}
+    assert len(compile_constraint([tool], constraint, options).grammar) < 10**6

@@ -120,6 +120,13 @@ def test_normalised_enum_and_const_have_no_bounds(schema: dict[str, Any], values
         (PLAIN_SCHEMA_SUPPORT, {"type": "string", "minLength": 2}, "minLength"),
         (PLAIN_SCHEMA_SUPPORT, {"type": "string", "pattern": "^a$"}, "pattern"),
         (LLGUIDANCE_SUPPORT, {"type": "string", "pattern": '^(b|[^"a]{2})$'}, "pattern"),
+        (LLGUIDANCE_SUPPORT, {"type": "string", "minLength": 2**32}, "minLength"),
+        (LLGUIDANCE_SUPPORT, {"type": "integer", "minimum": -(2**63)}, "minimum"),
+        (LLGUIDANCE_SUPPORT, {"type": "number", "maximum": 2**63 - 1}, "maximum"),
+        (LLGUIDANCE_SUPPORT, {"type": "array", "minItems": 10**30}, "minItems"),
+        (LLGUIDANCE_SUPPORT, {"type": "array", "minItems": 3, "maxItems": 2}, "minItems"),
+        (LLGUIDANCE_SUPPORT, {"additionalProperties": {}, "minProperties": 10**30}, "minProperties"),
+        (LLGUIDANCE_SUPPORT, {"additionalProperties": {}, "minProperties": 3, "maxProperties": 2}, "minProperties"),
         (LLGUIDANCE_SUPPORT, {"type": "string", "pattern": r"^[^\d\\]$"}, "pattern"),
         (PLAIN_SCHEMA_SUPPORT, {"type": "string", "format": "uuid"}, "format"),
         (PLAIN_SCHEMA_SUPPORT, {"type": "integer", "exclusiveMinimum": 2}, "exclusiveMinimum"),
@@ -298,3 +305,19 @@ def test_normalised_object_allows_other_keys_only_as_its_schema() -> None:
     }
     assert "$ref" in normalise({**named, "additionalProperties": True})["additionalProperties"]
     assert "$ref" in normalise({"type": "object"})["additionalProperties"]
+
+
+def test_normaliser_names_paths_with_special_characters_in_quotes() -> None:
+    schema = {"properties": {"first name": {"not": {}}}}
+    assert normalise_property(schema)[2] == [('$[0].parameters.properties.a.properties["first name"].not', "not")]
+
+
+def test_normalised_object_allows_the_keys_that_it_requires() -> None:
+    normalised = normalise({"additionalProperties": {"type": "null"}, "minProperties": 300})
+    assert (normalised["minProperties"], normalised["maxProperties"]) == (300, 300)
+
+
+def test_normalised_union_keeps_both_one_and_true() -> None:
+    assert normalise({"anyOf": [{"const": 1}, {"const": True}, {"const": 1}]}) == {
+        "anyOf": [{"enum": [1]}, {"enum": [True]}]
+    }

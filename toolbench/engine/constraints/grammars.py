@@ -5,7 +5,7 @@ from toolbench.engine.constraints.format_grammar import FormatGrammar, escape_fo
 from toolbench.engine.constraints.gbnf import GbnfGrammar
 from toolbench.engine.constraints.gbnf_text import render_json_literal, render_literal, render_repeat
 from toolbench.engine.constraints.schema_dedup import deduplicate_schema
-from toolbench.engine.constraints.schema_support import SizeLimits
+from toolbench.engine.constraints.schema_support import GBNF_SUPPORT, LLGUIDANCE_SUPPORT, SchemaSupport, SizeLimits
 from toolbench.engine.errors import PlanError
 from toolbench.engine.strict_json import write_json
 from toolbench.engine.types import JsonObject
@@ -68,13 +68,14 @@ def _build_format_root(
     answer = f"{render_literal(layout.before_calls)} {call}{further_calls} {render_literal(layout.after_calls)}"
     if answers.final_schema is None:
         return answer
+    max_length = _get_max_text_length(limits, GBNF_SUPPORT)
     barred_character = escape_for_class(format_grammar.barred_character)
     if format_grammar.text_end is not None:
         prose_part = grammar.define("prose", f'"`"{{0,2}} [^`{barred_character}]')
-        prose = render_repeat(prose_part, int(not format_grammar.text_end), limits.max_string_length, grammar.define)
+        prose = render_repeat(prose_part, int(not format_grammar.text_end), max_length, grammar.define)
         answer = f"{grammar.define('before', f'{prose} {format_grammar.text_end}'.strip())}? {answer}"
     text_character = grammar.define("text", f"[^{barred_character}]")
-    return f"{answer} | {render_repeat(text_character, 1, limits.max_string_length, grammar.define)}"
+    return f"{answer} | {render_repeat(text_character, 1, max_length, grammar.define)}"
 
 
 def build_llguidance(answers: AllowedAnswers, limits: SizeLimits, text_format: str = "") -> str:
@@ -101,7 +102,7 @@ def build_llguidance(answers: AllowedAnswers, limits: SizeLimits, text_format: s
     start_rule, lexeme_lines = (
         ("calls", [])
         if answers.final_schema is None
-        else _build_free_text_rules(format_grammar, limits.max_string_length)
+        else _build_free_text_rules(format_grammar, _get_max_text_length(limits, LLGUIDANCE_SUPPORT))
     )
     header_lines = ["%llguidance {}", f"start: {start_rule}"]
     header_lines.append(
@@ -109,6 +110,11 @@ def build_llguidance(answers: AllowedAnswers, limits: SizeLimits, text_format: s
     )
     header_lines.append(f"call: {call}")
     return "\n".join([*header_lines, *call_lines, *lexeme_lines])
+
+
+def _get_max_text_length(limits: SizeLimits, support: SchemaSupport) -> int:
+    """Return the maximum length of free text: that of strings without a limit of their own."""
+    return min(limits.max_string_length, support.max_length or limits.max_string_length)
 
 
 def _build_free_text_rules(format_grammar: FormatGrammar, max_length: int) -> tuple[str, list[str]]:

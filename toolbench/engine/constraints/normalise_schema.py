@@ -8,6 +8,7 @@ refers to `#/$defs/NAME`. Where any value is allowed, lists and objects nest at 
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from toolbench.engine.constraints.dropped_keywords import ANY_SCALAR, DroppedKeyword, render_value_start
@@ -16,8 +17,11 @@ from toolbench.engine.constraints.scalars import normalise_number, normalise_str
 from toolbench.engine.constraints.schema_merge import ANNOTATIONS, merge_schemas
 from toolbench.engine.constraints.schema_support import SchemaSupport, SizeLimits
 from toolbench.engine.constraints.schema_types import has_type, list_types
+from toolbench.engine.constraints.size_bounds import normalise_item_counts, normalise_key_counts
 from toolbench.engine.constraints.unions import NULL_SCHEMA, build_union, make_nullable
 from toolbench.engine.errors import PlanError
+from toolbench.engine.json_paths import build_member_path
+from toolbench.engine.strict_json import write_json
 from toolbench.engine.types import JsonObject
 
 MAX_PARTS = 10_000  # schemas at any depth in the schemas of all tools, with references written out
@@ -203,14 +207,14 @@ class SchemaNormaliser:
             for name, value in schema.items()
             if name not in ("anyOf", "oneOf", *UNSUPPORTED_KEYWORDS, *ANNOTATIONS)
         }
-        alternatives: list[JsonObject] = []
+        alternatives: dict[str, JsonObject] = {}  # by their JSON text, so that each occurs once
         for index, option in ((index, option) for index, option in enumerate(options) if option is not False):
             option_path = f"{path}.{keyword}[{index}]"
             combined_schema = {"allOf": [option, other_keywords]} if other_keywords else option
             result = self._normalise(combined_schema, option_path, depth + 1)
             branches = result.get("anyOf", [result] if result else [])
-            alternatives += [branch for branch in branches if branch not in alternatives]
-        return build_union(alternatives)
+            alternatives |= {write_json(branch): branch for branch in branches}
+        return build_union(list(alternatives.values()))
 
     def _build_typed_schema(self, schema: JsonObject, path: str, depth: int) -> JsonObject:
         """Return the listed values, or one alternative for each type of a schema; without both, any value."""
@@ -263,7 +267,7 @@ class SchemaNormaliser:
             for index, part in enumerate(prefix_items if isinstance(prefix_items, list) else ())
         ]
         items_schema = {} if items is False else self._normalise(items, f"{path}.items", depth + 1)
-        max_items = min(int(schema.get("maxItems", max(self._limits.max_items, schema.get("minItems", 0)))), 10**6)
+        max_items = int(schema.get("maxItems", max(self._limits.max_items, schema.get("minItems", 0))))
         if prefix_schemas and "prefixItems" in self._support.keywords:
             result["prefixItems"] = prefix_schemas
         elif prefix_schemas:
@@ -274,23 +278,13 @@ class SchemaNormaliser:
         return {**result, **self._build_item_counts(schema, path, max_items)}
 
     def _build_item_counts(self, schema: JsonObject, path: str, max_items: int) -> JsonObject:
-        """Return the enforced bounds of the number of items; `max_items` is the upper one."""
-        min_items, max_min_items = min(int(schema.get("minItems", 0)), max_items), self._support.max_min_items
-        if max_min_items is not None and min_items > max_min_items:
-            self.record_dropped(path, "minItems", min_items, f"at least {max_min_items}")
-            min_items = max_min_items
-        bounds = {"minItems": min_items} if min_items else {}
-        if "maxItems" in self._support.keywords:
-            return {**bounds, "maxItems": max_items}
-        if "maxItems" in schema:
-            self.record_dropped(path, "maxItems", schema["maxItems"])
-        return bounds
+        return normalise_item_counts(schema, self._support, max_items, partial(self.record_dropped, path))
 
     def _build_object(self, schema: JsonObject, path: str, depth: int) -> JsonObject:
         """Return the normalised form of an object schema."""
         properties = schema.get("properties")
         members = {
-            name: self._normalise(part, f"{path}.properties.{name}", depth + 1)
+            name: self._normalise(part, build_member_path(f"{path}.properties", name), depth + 1)
             for name, part in (properties.items() if isinstance(properties, dict) else ())
             if part is not False
         }
@@ -343,7 +337,8 @@ class SchemaNormaliser:
         if isinstance(patterns, dict) and patterns and "patternProperties" not in self._support.keywords:
             self.record_dropped(path, "patternProperties", patterns, "any name may have such a value")
             schemas = [
-                self._normalise(part, f"{path}.patternProperties.{name}", depth + 1) for name, part in patterns.items()
+                self._normalise(part, build_member_path(f"{path}.patternProperties", name), depth + 1)
+                for name, part in patterns.items()
             ]
             return build_union(schemas)
         if additional is False or (additional is None and (is_closed or patterns)):
@@ -355,7 +350,7 @@ class SchemaNormaliser:
         if not isinstance(patterns, dict) or "patternProperties" not in self._support.keywords:
             return {}
         return {
-            name: self._normalise(part, f"{path}.patternProperties.{name}", depth + 1)
+            name: self._normalise(part, build_member_path(f"{path}.patternProperties", name), depth + 1)
             for name, part in patterns.items()
         }
 
@@ -375,11 +370,12 @@ class SchemaNormaliser:
                 self.record_dropped(path, keyword, schema[keyword])
         if additional is not False and schema.get("unevaluatedProperties") is not None:
             self.record_dropped(path, "unevaluatedProperties", schema["unevaluatedProperties"])
-        bounds: JsonObject = {name: int(schema[name]) for name in ("minProperties", "maxProperties") if name in schema}
         if "maxProperties" in self._support.keywords and are_keys_required:
-            return bounds if additional is False else {"maxProperties": self._limits.max_items, **bounds}
-        for keyword, value in bounds.items():
-            self.record_dropped(path, keyword, value)
+            default_max_keys = None if additional is False else self._limits.max_items
+            return normalise_key_counts(schema, default_max_keys, partial(self.record_dropped, path))
+        for keyword in ("minProperties", "maxProperties"):
+            if keyword in schema:
+                self.record_dropped(path, keyword, schema[keyword])
         return {}
 
     def _build_any_value(self, levels: int) -> JsonObject:

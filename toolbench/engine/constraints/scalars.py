@@ -120,13 +120,19 @@ def normalise_number(
     normalised_schema: JsonObject = {"type": json_type}
     for keyword in sorted((NUMBER_KEYWORDS | {"multipleOf"}) & set(merged_schema)):
         value = merged_schema[keyword]
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        is_kept = is_number and keyword in support.keywords and (is_integer or support.bounds_fractions)
-        if not is_kept:
+        is_supported = keyword in support.keywords and (is_integer or support.bounds_fractions)
+        if not is_supported or not _is_number_below(value, support.bound_limit):
             on_dropped(keyword)
         else:
             normalised_schema[keyword] = value
     return _round_bounds(normalised_schema) if is_integer and not support.bounds_fractions else normalised_schema
+
+
+def _is_number_below(value: Any, limit: int | None) -> bool:
+    """Return whether a value is a number whose absolute value is below `limit`, also as a float; None for no limit."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return limit is None or (abs(value) < limit and abs(float(value)) < limit)
 
 
 def _round_bounds(schema: JsonObject) -> JsonObject:
@@ -134,18 +140,17 @@ def _round_bounds(schema: JsonObject) -> JsonObject:
 
     Grammars require this form. If the bounds exclude every number, the upper bounds are left out.
     """
-    result = {"type": "integer"}
     minimums = [-(-value // 1) for value in _list_bound(schema, "minimum")]
     minimums += [value // 1 + 1 for value in _list_bound(schema, "exclusiveMinimum")]
     maximums = [value // 1 for value in _list_bound(schema, "maximum")]
     maximums += [-(-value // 1) - 1 for value in _list_bound(schema, "exclusiveMaximum")]
     if minimums and maximums and max(minimums) > min(maximums):
         maximums = []
-    bounds = {
+    return {
+        "type": "integer",
         **({"minimum": int(max(minimums))} if minimums else {}),
         **({"maximum": int(min(maximums))} if maximums else {}),
     }
-    return {**result, **bounds, **({"multipleOf": schema["multipleOf"]} if "multipleOf" in schema else {})}
 
 
 def _list_bound(schema: JsonObject, keyword: str) -> list[float]:

@@ -44,6 +44,7 @@ class SchemaSupport:
             `^…$`), "unescaped" (none with a negated class that excludes a quotation mark or a backslash, because
             llguidance 1.9 would accept them escaped), or "none".
         max_length: the largest value of `minLength` and `maxLength` that is enforced; None for no limit.
+        bound_limit: bounds of numbers are enforced only if their absolute value is below this; None for no limit.
         bounds_fractions: whether the bounds in `keywords` are enforced for `number`; for `integer` they always are.
         combines_length_and_pattern: whether a length is enforced together with a pattern.
         closes_objects: whether the constraint allows only the keys in `properties` in every object.
@@ -58,6 +59,7 @@ class SchemaSupport:
     formats: frozenset[str]
     pattern_support: str
     max_length: int | None = None
+    bound_limit: int | None = None
     bounds_fractions: bool = True
     combines_length_and_pattern: bool = False
     closes_objects: bool = False
@@ -119,6 +121,8 @@ LLGUIDANCE_SUPPORT = SchemaSupport(
     | {"multipleOf", "prefixItems", "patternProperties", "minProperties", "maxProperties"},
     MANY_FORMATS,
     "unescaped",
+    max_length=2**32 - 1,  # llguidance refuses larger counts and bounds
+    bound_limit=2**63,
     combines_length_and_pattern=True,
 )
 GBNF_SUPPORT = SchemaSupport(
