@@ -9,12 +9,15 @@ from typing import Any, cast
 import benchmarks.django_setup  # noqa: F401
 from toolbench.engine import formats
 from toolbench.engine.arguments import read_arguments
+from toolbench.engine.errors import MalformedAnswerError
+from toolbench.engine.events import Delta
 from toolbench.engine.partial_json import JsonEndFinder, read_partial
 from toolbench.engine.repairs import REPAIR_NAMES, repair_arguments
 from toolbench.engine.strict_json import read_json
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.tools.lint import lint_tools
 from toolbench.engine.transforms.tool_call_tags import extract_tagged_calls
+from toolbench.engine.wire_formats.registry import get_wire_format
 from toolbench.engine.wire_formats.sse import EventReader
 from toolbench.engine.wire_formats.stream_reader import StreamDecoder
 from toolbench.evals.user_cases.documents import DocumentError, read_document
@@ -107,6 +110,36 @@ def _read_stream(body: bytes) -> None:
     decoder.close()
 
 
+def _build_call_conversation(size: int) -> Any:
+    """Build the body of a chat request with many calls in one answer, and their results from the last to the first."""
+    ids = [f"call_{number}" for number in range(size // 60)]
+    calls = [{"id": call_id, "type": "function", "function": {"name": "f", "arguments": "{}"}} for call_id in ids]
+    results = [{"role": "tool", "tool_call_id": call_id, "content": "{}"} for call_id in reversed(ids)]
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "", "tool_calls": calls}, *results]
+    return {"model": "m", "messages": messages}
+
+
+def _build_events(build_event: Callable[[int], Any]) -> Callable[[int], bytes]:
+    """Return a function that builds a stream; `build_event` gives the data of each event by its number."""
+    return lambda size: b"".join(
+        b"data: %b\n\n" % json.dumps(build_event(number)).encode() for number in range(size // 110)
+    )
+
+
+def _read_events(wire: str) -> Callable[[bytes], object]:
+    def read(body: bytes) -> None:
+        decoder = get_wire_format(wire).build_decoder(cast(Any, lambda answer: answer), _ignore_delta, is_streamed=True)
+        decoder.feed(body)
+        with suppress(MalformedAnswerError):
+            decoder.close()
+
+    return read
+
+
+def _ignore_delta(delta: Delta) -> None:
+    """Ignore a part of an answer."""
+
+
 def _build_tool_set(size: int) -> list[ToolDefinition]:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     return [ToolDefinition(f"t{number}", "Does it.", schema) for number in range(size // 80)]
@@ -196,6 +229,26 @@ READER_BY_NAME: Mapping[str, InputReader] = {
     "a stream of one call's arguments": InputReader(
         _build_stream(lambda number: _build_call_delta(index=0)), _read_stream, 5
     ),
+    "a stream of Messages blocks": InputReader(
+        _build_events(
+            lambda number: {"type": "content_block_start", "index": number, "content_block": {"type": "tool_use"}}
+        ),
+        _read_events("anthropic"),
+        5,
+    ),
+    "a stream of Responses items": InputReader(
+        _build_events(
+            lambda number: {
+                "type": "response.output_item.added",
+                "output_index": number,
+                "item": {"type": "function_call", "id": f"i{number}"},
+            }
+        ),
+        _read_events("responses"),
+        5,
+    ),
+    "calls and results for Messages": InputReader(_build_call_conversation, get_wire_format("anthropic").encode, 5),
+    "calls and results for Responses": InputReader(_build_call_conversation, get_wire_format("responses").encode, 5),
     "tools to be linted": InputReader(_build_tool_set, lint_tools, 9),
     "calls as text, hermes": InputReader(
         lambda size: f"<tool_call>{_CALL}</tool_call>" * (size // 60), formats.parse, 8

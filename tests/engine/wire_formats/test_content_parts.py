@@ -11,7 +11,7 @@ from tests.engine.streams import render_chunk, render_stream, split_at
 from tests.engine.wire_formats.test_stream_reader import decode_body, decode_stream
 from toolbench.engine.events import Delta, EndReason
 from toolbench.engine.types import JsonObject
-from toolbench.engine.wire_formats.content_parts import PARTS_FIELD, restore_content_parts
+from toolbench.engine.wire_formats.content_parts import PARTS_FIELD, join_content, restore_content_parts
 
 THINKING_PART = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
 TEXT_PART = {"type": "text", "text": "It rains."}
@@ -63,6 +63,21 @@ def test_streamed_thinking_parts_equal_complete_answer() -> None:
         assert (turn.text, turn.message, turn.findings) == (expected.text, expected.message, ())
         assert "".join(delta.text for delta in received) == "It rains."
         assert "".join(delta.reasoning for delta in received) == "Hm."
+
+
+def test_join_content_joins_successive_parts_of_one_type() -> None:
+    image = {"type": "image_url", "image_url": "u"}
+    chunks = [
+        [{"type": "thinking", "thinking": "H"}, {"type": "thinking", "thinking": "m.", "signature": "s"}],
+        "It ",
+        [{"type": "text", "text": "rains", "index": 1}, {"type": "text", "text": "."}],
+    ]
+
+    assert join_content(chunks) == [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}], "signature": "s"},
+        {"type": "text", "text": "It rains."},
+    ]
+    assert join_content([[THINKING_PART], [image, image]]) == [THINKING_PART, image, image]
 
 
 def test_content_parts_are_sent_back_unchanged() -> None:

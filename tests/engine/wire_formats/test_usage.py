@@ -50,6 +50,20 @@ CLAUDE = build_message(
         "output_tokens_details": {"thinking_tokens": 2},
     },
 )
+RESPONSE = {
+    "id": "r",
+    "created_at": 1767225600,
+    "status": "completed",
+    "model": "m",
+    "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]}],
+    "usage": {
+        "input_tokens": 10,
+        "input_tokens_details": {"cached_tokens": 4},
+        "output_tokens": 5,
+        "output_tokens_details": {"reasoning_tokens": 2},
+        "total_tokens": 15,
+    },
+}
 
 
 def _build_chat_stream(answer: JsonObject) -> list[JsonObject]:
@@ -69,6 +83,8 @@ EXAMPLES: dict[str, tuple[str, Sequence[JsonObject]]] = {
     "llama, streamed": ("llama", [{"content": "H", "stop": False}, LLAMA]),
     "messages": ("anthropic", [CLAUDE]),
     "messages, streamed": ("anthropic", list_events(CLAUDE)),
+    "responses": ("responses", [RESPONSE]),
+    "responses, streamed": ("responses", [{"type": "response.completed", "response": RESPONSE}]),
 }
 
 
@@ -169,6 +185,8 @@ def test_implausible_finding_names_value_and_valid_range() -> None:
         ("llama", 0, ("tokens_evaluated",)),
         ("messages", 0, ("usage",)),
         ("messages, streamed", 0, ("message", "usage", "input_tokens")),
+        ("responses", 0, ("usage", "input_tokens")),
+        ("responses, streamed", 0, ("response", "usage", "input_tokens")),
     ],
 )
 @pytest.mark.parametrize(

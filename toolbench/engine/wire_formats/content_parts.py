@@ -1,6 +1,7 @@
 """Content as a list of parts, as Mistral's reasoning models send it: thinking and text."""
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 from toolbench.engine.strict_json import get_text
@@ -63,16 +64,20 @@ def join_content(chunks: Sequence[Any]) -> Any:
     """
     if not any(_has_thinking(chunk) for chunk in chunks):
         return "".join(map(_get_text, chunks))
-    parts: list[JsonObject] = []
-    for part in (part for chunk in chunks for part in _list_parts(chunk)):
-        if parts and parts[-1].get("type") == part.get("type") == _TEXT:
-            parts[-1] = {**parts[-1], _TEXT: get_text(parts[-1].get(_TEXT)) + get_text(part.get(_TEXT))}
-        elif parts and parts[-1].get("type") == part.get("type") == _THINKING:
-            joined_thinking = {"type": _TEXT, _TEXT: _get_thinking(parts[-1]) + _get_thinking(part)}
-            parts[-1] = {**parts[-1], **part, _THINKING: [joined_thinking]}
-        else:
-            parts.append(part)
-    return parts
+    parts = (part for chunk in chunks for part in _list_parts(chunk))
+    groups = (list(group) for _, group in groupby(parts, key=lambda part: part.get("type")))
+    return [part for group in groups for part in _join_parts(group)]
+
+
+def _join_parts(parts: list[JsonObject]) -> list[JsonObject]:
+    """Return successive parts of one type as one part if they are texts or thinking, else unchanged."""
+    part_type = parts[0].get("type")
+    if len(parts) < 2 or part_type not in (_TEXT, _THINKING):
+        return parts
+    if part_type == _TEXT:
+        return [{**parts[0], _TEXT: "".join(get_text(part.get(_TEXT)) for part in parts)}]
+    fields = {name: value for part in parts for name, value in part.items()}
+    return [{**fields, _THINKING: [{"type": _TEXT, _TEXT: "".join(map(_get_thinking, parts))}]}]
 
 
 def _list_parts(chunk: Any) -> Iterator[JsonObject]:

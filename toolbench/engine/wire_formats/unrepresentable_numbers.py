@@ -10,7 +10,9 @@ from typing import Any
 from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.strict_json import is_too_deep, read_finite, read_json
 
-_STATISTICS_FIELDS = ("usage", "timings", "created", "tokens_evaluated", "tokens_predicted")
+_STATISTICS_FIELDS = ("usage", "timings", "created", "created_at", "tokens_evaluated", "tokens_predicted")
+# Objects in an answer that may have fields of statistics: of events of Messages and Responses, and of Groq.
+_STATISTICS_PARENTS = ("message", "response", "x_groq")
 NOT_A_NUMBER = "NaN"
 _MAX_NUMBER_CHARS = 20  # an integer or float that is too large is truncated to this length
 
@@ -69,10 +71,11 @@ def _read_unrepresentable_numbers(text: str) -> dict[str, Any] | None:
 
 
 def _remove_statistics(root: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer without its fields of statistics; an event of Messages has them in `message`, too."""
+    """Return the answer without its fields of statistics, also without those in the objects _STATISTICS_PARENTS."""
     other_fields = {name: value for name, value in root.items() if name not in _STATISTICS_FIELDS}
-    if isinstance(message := other_fields.get("message"), dict):
-        other_fields["message"] = {name: value for name, value in message.items() if name not in _STATISTICS_FIELDS}
+    for name in _STATISTICS_PARENTS:
+        if isinstance(parent := other_fields.get(name), dict):
+            other_fields[name] = {key: value for key, value in parent.items() if key not in _STATISTICS_FIELDS}
     return other_fields
 
 

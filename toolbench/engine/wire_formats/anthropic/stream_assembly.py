@@ -97,6 +97,7 @@ class MessagesAssembler(EventAssembler):
         self._usage: JsonObject = {}
         self._blocks: list[BlockAssembler] = []
         self._blocks_by_index: dict[int, BlockAssembler] = {}
+        self._call_count = 0
         self._has_stop = False
 
     @property
@@ -143,8 +144,7 @@ class MessagesAssembler(EventAssembler):
 
     def _open_block(self, first_content: JsonObject, index: int | None) -> Iterator[Delta]:
         """Add a block; a repeated index begins a new block."""
-        call_count = sum(block.call_index is not None for block in self._blocks)
-        call_index = call_count if first_content.get("type") == "tool_use" else None
+        call_index = self._call_count if first_content.get("type") == "tool_use" else None
         block = BlockAssembler(first_content, call_index)
         self._blocks.append(block)
         if index is not None:
@@ -152,6 +152,7 @@ class MessagesAssembler(EventAssembler):
                 self._fault_codes["stream_index_reused"] = None
             self._blocks_by_index[index] = block
         if call_index is not None:
+            self._call_count += 1
             yield Delta(call_index=call_index, name=get_text(first_content.get("name")))
 
     def build_message(self) -> Message:

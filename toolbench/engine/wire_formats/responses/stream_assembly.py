@@ -29,6 +29,8 @@ class ResponsesAssembler(EventAssembler):
         super().__init__()
         self._items: list[ItemAssembler] = []
         self._items_by_index: dict[int, ItemAssembler] = {}
+        self._items_by_id: dict[str, ItemAssembler] = {}
+        self._call_count = 0
         self._has_end = False
 
     @property
@@ -53,9 +55,10 @@ class ResponsesAssembler(EventAssembler):
         """Add an item; a repeated index begins a new item."""
         first_content = dict(get_object(payload.get("item")))
         index = payload.get("output_index")
-        call_count = sum(item.call_index is not None for item in self._items)
-        item = ItemAssembler(first_content, call_count if first_content.get("type") == "function_call" else None)
+        item = ItemAssembler(first_content, self._call_count if first_content.get("type") == "function_call" else None)
         self._items.append(item)
+        if item.item_id:
+            self._items_by_id[item.item_id] = item
         if not isinstance(index, int):
             self._fault_codes["stream_index_missing"] = None
         elif index in self._items_by_index:
@@ -63,6 +66,7 @@ class ResponsesAssembler(EventAssembler):
         if isinstance(index, int):
             self._items_by_index[index] = item
         if item.call_index is not None:
+            self._call_count += 1
             yield Delta(call_index=item.call_index, name=get_text(first_content.get("name")))
 
     def _add_item_event(self, event_name: str, payload: JsonObject) -> Iterator[Delta]:
@@ -85,10 +89,9 @@ class ResponsesAssembler(EventAssembler):
     def _find_item(self, payload: JsonObject, final_item: JsonObject) -> ItemAssembler | None:
         """Return the item that an event belongs to: by its id, else by its index, or the last one without an index."""
         item_id = get_text(payload.get("item_id")) or get_text(final_item.get("id"))
-        item_with_id = next((item for item in reversed(self._items) if item_id and item.item_id == item_id), None)
+        if item_id in self._items_by_id:
+            return self._items_by_id[item_id]
         index = payload.get("output_index")
-        if item_with_id is not None:
-            return item_with_id
         if isinstance(index, int):
             return self._items_by_index.get(index)
         return self._items[-1] if self._items else None
