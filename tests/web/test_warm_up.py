@@ -1,6 +1,7 @@
 """Results that the web server computes before it serves requests."""
 
 import logging
+from pathlib import Path
 
 import pytest
 from django.db import OperationalError, connection
@@ -13,6 +14,17 @@ from toolbench.lab.models import Run
 from toolbench.web import warm_up
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_prepare_pages_compiles_templates_of_installation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In a wheel, the templates are inside the package."""
+    (tmp_path / "templates" / "runs").mkdir(parents=True)
+    (tmp_path / "templates" / "runs" / "list.html").touch()
+    names: list[str] = []
+    monkeypatch.setattr(warm_up, "ASSETS", tmp_path)
+    monkeypatch.setattr(warm_up, "get_template", names.append)
+    warm_up.prepare_pages()
+    assert names == ["runs/list.html"]
 
 
 @pytest.fixture

@@ -1,14 +1,14 @@
 """Work that the web server does before it serves, so that the first request does not wait for it."""
 
 import logging
-from pathlib import Path
 
-from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.db import DatabaseError, connection
 from django.http import HttpRequest
 from django.template.loader import get_template
 from django.urls import get_resolver, resolve, reverse
+
+from toolbench.installation import ASSETS
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ def prepare_pages() -> None:
     """Import all views, build the table that `reverse` uses, and compile all templates."""
     get_resolver().url_patterns  # noqa: B018 (imports the views)
     reverse("first")
-    folder: Path = settings.BASE_DIR / "templates"
+    folder = ASSETS / "templates"
     for path in folder.rglob("*.html"):
         get_template(path.relative_to(folder).as_posix())
 
