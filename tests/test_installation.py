@@ -9,7 +9,7 @@ import pytest
 from django.core.management import get_commands
 
 from toolbench import installation
-from toolbench.cli.verbs import IMPORT_COMMANDS, VERBS
+from toolbench.cli.verbs import EXPORT_COMMANDS, IMPORT_COMMANDS, VERBS
 from toolbench.installation import build_command, get_var_folder, replace_wildcard_host
 
 
@@ -54,6 +54,8 @@ def test_build_command_of_wheel_begins_with_existing_verb() -> None:
         words = build_command(name, is_wheel=True).split()
         assert words[1] in VERBS
         assert words[1] != "import" or IMPORT_COMMANDS[words[2]] == name
+        assert words[1] != "export" or EXPORT_COMMANDS[words[2]] == name
+        assert words[1] != "manage" or name not in {*VERBS, *IMPORT_COMMANDS.values(), *EXPORT_COMMANDS.values()}
 
 
 def list_texts(path: Path) -> Iterator[str]:

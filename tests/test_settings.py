@@ -100,6 +100,7 @@ def test_settings_take_an_empty_variable_as_missing() -> None:
     assert values["KEY_FILE"].name == "provider_keys.key"
 
 
-def test_settings_name_the_variable_that_is_no_number() -> None:
-    with pytest.raises(ImproperlyConfigured, match="TOOLBENCH_TRACE_DAYS must be a number, not 'a month'"):
-        read_settings(TOOLBENCH_TRACE_DAYS="a month")
+@pytest.mark.parametrize("text", ["a month", "nan", "inf", "-1"])
+def test_settings_name_the_variable_that_is_no_number(text: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match=f"TOOLBENCH_TRACE_DAYS must be a number from 0 on, not '{text}'"):
+        read_settings(TOOLBENCH_TRACE_DAYS=text)

@@ -15,7 +15,11 @@ ASSETS = PACKAGE if IS_WHEEL else PACKAGE.parent
 ROOT = Path("/") if IS_WHEEL else PACKAGE.parent  # working folder of the processes
 _RUNNING_VERBS = ("up", "link", "worker", "reset")  # of the Makefile
 # Verbs of the command `toolbench` for management commands; the others are behind `toolbench manage`.
-_WHEEL_VERBS = {name: name for name in ("bundle", "compare", "decide", "eval", "probe", "report")} | {
+_WHEEL_VERBS = {
+    name: name for name in ("backup", "bundle", "compare", "decide", "eval", "probe", "report", "restore")
+} | {
+    "export_inspect": "export inspect",
+    "export_otlp": "export otlp",
     "import_bundle": "import run",
     "import_cases": "import cases",
     "import_history": "import history",

@@ -4,6 +4,7 @@ DATABASE_URL and REDIS_URL default to the servers of a running `make up`.
 """
 
 import json
+import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -26,13 +27,16 @@ def _read_number(name: str, default: float) -> float:
     """Return the number in an environment variable; an empty one counts as missing.
 
     Raises:
-        ImproperlyConfigured: the value is not a number.
+        ImproperlyConfigured: the value is not a number, or it is negative or infinite.
     """
     text = os.environ.get(name) or default
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
-        raise ImproperlyConfigured(f"{name} must be a number, not {text!r}.") from None
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise ImproperlyConfigured(f"{name} must be a number from 0 on, not {text!r}.")
+    return number
 
 
 def _list_origins(hosts: Iterable[str]) -> list[str]:
