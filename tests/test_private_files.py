@@ -68,3 +68,18 @@ def test_settings_load_with_unreadable_state_file(tmp_path: Path, text: str) -> 
     )
     address, key = run.stdout.split()
     assert (address, len(key)) == ("redis://127.0.0.1:6379/0", 64)
+
+
+def test_file_is_on_disk_before_it_appears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, fsync = tmp_path / "key", os.fsync
+    existed_at_sync: list[bool] = []
+
+    def record_sync(descriptor: int) -> None:
+        existed_at_sync.append(path.exists())
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", record_sync)
+    create_once(path, lambda: b"first")
+    assert existed_at_sync == [False]
+    replace_file(path, b"second")
+    assert existed_at_sync == [False, True]

@@ -1,6 +1,6 @@
 """Files that only their owner can access (mode 0600), written so that no process reads a half-written file.
 
-Each file is written under a temporary name in the same folder first.
+Each file is first written to the disk under a temporary name in the same folder.
 """
 
 import os
@@ -55,6 +55,8 @@ def _write_temporary_file(path: Path, data: bytes) -> Iterator[str]:
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # otherwise the file may be empty after a power failure
         yield temporary_path
     finally:
         with suppress(FileNotFoundError):
