@@ -308,7 +308,7 @@ def test_normalised_object_allows_other_keys_only_as_its_schema() -> None:
 
 
 def test_normaliser_names_paths_with_special_characters_in_quotes() -> None:
-    schema = {"properties": {"first name": {"not": {}}}}
+    schema: dict[str, Any] = {"properties": {"first name": {"not": {}}}}
     assert normalise_property(schema)[2] == [('$[0].parameters.properties.a.properties["first name"].not', "not")]
 
 
