@@ -18,7 +18,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolbench.settings")
 
 
 def keep_logging(**_: Any) -> None:
-    """Do nothing: if this is connected to the signal, Celery leaves the logs as Django configured them."""
+    """Do nothing. With a receiver of the signal, Celery leaves the logs as Django configured them."""
 
 
 def build_host_queue(host: str) -> str:

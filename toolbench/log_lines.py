@@ -16,7 +16,7 @@ FORMATS = ("text", "json")
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 ID_NAMES = ("run", "trial", "provider", "request")
 _TEXT_FORMAT = "{asctime} {levelname} {name}: {message}"
-_current_ids: ContextVar[Mapping[str, int | str]] = ContextVar("log_ids", default={})  # noqa: B039, it is never changed
+_current_ids: ContextVar[Mapping[str, int | str]] = ContextVar("log_ids", default={})  # noqa: B039, the default is never changed
 
 
 @contextmanager

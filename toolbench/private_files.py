@@ -13,8 +13,8 @@ from pathlib import Path
 def replace_file(path: Path, data: bytes) -> None:
     """Create a file or replace its content in one step.
 
-    A process that reads the file meanwhile gets either the whole old content or the whole new content. The mode becomes
-    0600, whatever it was.
+    A process that reads the file at that time gets either the whole old content or the whole new content. The mode
+    becomes 0600, whatever it was.
 
     Args:
         path: path of the file; its folder must exist.

@@ -75,7 +75,8 @@ def _build_management_verb(name: str, help_text: str) -> Verb:
 def _build_database_verb(name: str, help_text: str) -> Verb:
     """Build a verb for the management command of the same name that also works while Toolbench is stopped.
 
-    If DATABASE_URL is not set and Toolbench does not run, the verb serves the database in the data folder meanwhile.
+    If DATABASE_URL is not set and Toolbench does not run, the verb serves the database in the data folder during the
+    command.
     """
 
     def run(arguments: Sequence[str]) -> int:

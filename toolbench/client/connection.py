@@ -35,8 +35,8 @@ PAGE_SIZE = 200
 class ToolbenchClient:
     """Client of one installation. Use it in a `with` block, or call `close`.
 
-    Every method that sends a request may raise ToolbenchError, if the API refused the request; UnreachableError, if it
-    did not answer; and ValueError, if the answer lacks a member that this version of the client needs.
+    Every method that sends a request may raise ToolbenchError, if the API refused the request; UnreachableError, if the
+    API did not answer; and ValueError, if the answer lacks a member that this version of the client needs.
     """
 
     def __init__(self, base_url: str, token: str, *, http: httpx.Client | None = None) -> None:

@@ -21,7 +21,7 @@ class RemoteRate:
         share: rate of passed trials as a fraction, None if n is 0. It differs from k / n if the rate weights its
             scenarios equally.
         low: lower bound of the interval, as a fraction; None if n is 0 or the interval is not valid.
-        high: upper bound, likewise.
+        high: upper bound in the same form.
         interval: name of the interval's method, with the confidence level.
     """
 
@@ -93,7 +93,7 @@ class RemoteRunSummary:
 
     Attributes:
         answered: answered success; None for a run of several configurations or scenario groups.
-        delivered: end-to-end success; None likewise.
+        delivered: end-to-end success; None in the same case.
     """
 
     run: RemoteRun

@@ -24,7 +24,7 @@ class ToolbenchError(Exception):
         status: HTTP status.
         title: the problem in a few words.
         detail: sentences that say what happened and what to do.
-        errors: fields to change; empty except with status 422, with which they may be empty too.
+        errors: fields to change; always empty with another status than 422.
         agreed: number of paid requests to confirm; None if none has to be confirmed.
         paid_requests: maximum of paid requests by the provider's name; empty if none has to be confirmed.
         retry_after: seconds to wait before the request is sent again; None if the response does not say it in seconds.

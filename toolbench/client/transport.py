@@ -25,7 +25,7 @@ class Transport:
 
     Attributes:
         http: HTTP client with the address and the token.
-        wait: waits for the seconds that it is called with.
+        wait: takes a number of seconds and returns after them.
         clock: returns seconds of a monotonic clock.
         has_answered: whether the server has answered a request, also with an error.
     """

@@ -16,7 +16,7 @@ def read_arguments(
     """Read the arguments of a call; arguments that cannot be read give a status instead of an exception.
 
     None and blank text are read as an empty object, unless `is_standard_only` is set. A text may be enclosed in a code
-    fence. It may be double-encoded once: a JSON string whose text is the JSON object.
+    fence. The JSON may be double-encoded once: a JSON string whose text is the JSON object.
 
     Args:
         raw_arguments: the arguments as the model sent them: a text, an object or anything else.

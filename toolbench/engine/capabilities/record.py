@@ -213,9 +213,7 @@ def merge_records(records: Iterable[CapabilityRecord]) -> EffectiveCapabilities:
 
 
 def rate_json_stability(unreadable_turn_count: int, call_turn_count: int) -> str | None:
-    """Return how reliably calls in text can be read: high, medium or low; None if it is not known.
-
-    It is not known for fewer than MIN_CALL_TURNS turns.
+    """Return how reliably calls in text can be read: high, medium or low; None for fewer than MIN_CALL_TURNS turns.
 
     Args:
         unreadable_turn_count: number of turns whose call could not be read.

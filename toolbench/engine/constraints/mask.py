@@ -104,7 +104,7 @@ class Mask:
         """Return the allowed next tokens as one bit for each token of the vocabulary.
 
         Token 0 is the lowest bit of the first byte; zeros pad the bits to a multiple of four bytes. The bit of the
-        ending token is set if the answer may end here; after the ending token was consumed, it is the only one.
+        ending token is set if the answer may end here; after the ending token was consumed, no other bit is set.
 
         Raises:
             PlanError: llguidance cannot continue with the grammar.

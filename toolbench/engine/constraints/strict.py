@@ -93,7 +93,7 @@ def _is_null_allowed(schema: Any, root: Mapping[str, Any]) -> bool:
 
 
 def _is_null_allowed_by_parts(schema: Mapping[str, Any], root: Mapping[str, Any], refusing_ids: set[int]) -> bool:
-    """Return whether a schema allows null if each of its branches and references does unless it is refusing."""
+    """Return whether a schema allows null, if of its branches and references exactly those in `refusing_ids` do not."""
     if schema.get("nullable") is True:
         return True
     if "const" in schema or "enum" in schema:

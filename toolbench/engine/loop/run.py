@@ -290,7 +290,7 @@ class _LoopRun:
     def should_reprompt_for_call(self, turn: int, answer: Turn) -> bool:
         """Return whether to re-prompt because a call could not run.
 
-        The policy has to have `repair_request`. It is done at most once per run, and not after the last turn that
+        The loop does so only if the policy has `repair_request`, at most once per run, and not after the last turn that
         `max_turns` allows.
         """
         policy = self.setup.policy
@@ -310,7 +310,7 @@ class _LoopRun:
     def should_reprompt_for_text(self, answer: Turn) -> bool:
         """Return whether to re-prompt for a blank answer after calls.
 
-        The policy has to have `fix_empty_final`. It is done at most once for each user message.
+        The loop does so only if the policy has `fix_empty_final`, and at most once for each user message.
         """
         policy = self.setup.policy
         may_reprompt = policy.fix_empty_final and not self._has_reprompted_for_text

@@ -182,7 +182,7 @@ def parse_chat_turn(setup: TurnSetup, answer: ChatAnswer, *, has_tools: bool, ta
     At most `setup.max_calls` calls are kept; none without tools or if the stream was truncated. The message for the
     history has the kept calls only, so that each call in it gets a result. Generated ids differ from those of the
     plan's history and from `taken_ids`, those of the conversation as it is sent; an id from the endpoint is kept even
-    if it is among them.
+    if it equals one of these.
     """
     policy = setup.policy
     message, changes = apply_response(

@@ -179,16 +179,16 @@ class CallListAssembler:
         return is_announced or _is_next_call(call, delta_call)
 
     def _add_other_id(self, call: CallAssembler, delta_call: JsonObject) -> None:
-        """Record that a delta of a call has another id, or keep the id for the next call if it may announce one."""
+        """Record that a delta of a call has another id, or keep this id for the next call if it may announce one."""
         if call.is_closed and _is_empty(delta_call):
             self._announced_ids[call.index] = _find_id(delta_call)
         else:
             self.fault_codes["stream_id_changed"] = None
 
     def _open_call(self, index: int | None, call_id: str | int) -> CallAssembler:
-        """Add a call and return it; later deltas with its index, if it has one, belong to it.
+        """Add a call and return it; later deltas with the index of the call belong to the call.
 
-        Without an id of its own, it gets the one that was announced.
+        A call without an id gets the id that was announced for its index.
         """
         call = CallAssembler(len(self.calls), index, self._announced_ids.pop(index, None))
         call.id = call_id or call.id

@@ -119,7 +119,7 @@ def _build_output_config(body: JsonObject, options: JsonObject, changes: WireCha
 
 
 def _build_tools(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
-    """Return the fields for tools and tool choice; a forced call becomes `auto` where it is refused."""
+    """Return the fields for tools and tool choice; where the endpoint refuses a forced call, it becomes `auto`."""
     tool_choice = _build_tool_choice(requested_choice := body.get("tool_choice"))
     if requested_choice is not None and not tool_choice:
         changes.record("option_left_out", "$.tool_choice", requested_choice)
