@@ -6,7 +6,6 @@ from tests.evals.records import build_calling_turn, build_cut_turn, build_ended,
 from toolbench.engine.events import EndReason, ToolResult
 from toolbench.engine.types import JsonObject
 from toolbench.evals.types import Verdict
-from toolbench.evals.user_cases.calls import build_expected_calls
 from toolbench.evals.user_cases.definition import UserCase, case_to_json
 from toolbench.evals.user_cases.parse import parse_case
 from toolbench.evals.user_cases.scenario import UserCaseScenario
@@ -90,24 +89,6 @@ def test_user_case_scenario_is_decided_by_the_state_after_its_calls() -> None:
         judge_trial(case, build_calling_turn(0, build_result("cancel", {"why": "late"})), final_turn).outcome == "pass"
     )
     assert judge_trial(case, build_calling_turn(0, build_result("cancel", {"why": "no"})), final_turn).outcome == "fail"
-
-
-@pytest.mark.parametrize(("initial", "outcome"), [({}, "pass"), ({"17": "open"}, "pass"), ({"17": 1}, "fail")])
-def test_user_case_scenario_optional_value_of_the_state_may_be_missing(initial: JsonObject, outcome: str) -> None:
-    expect = {"state": {"/17": {"$type": "string", "$optional": True}}}
-    case = build_case(expect, results={"cancel": {"fixed": "ok"}}, initial=initial)
-    turns = build_calling_turn(0, build_result("cancel", {})), build_text_turn(1, "Done.")
-    assert judge_trial(case, *turns).outcome == outcome
-    assert build_expected_calls(case).needs_call is (True if outcome == "fail" else None)
-
-
-def test_user_case_scenario_numbers_checks_of_equal_names() -> None:
-    start = "x" * 80
-    case = build_case({"no_call": True, "checks": [{"answer_contains": f"{start}{end}"} for end in ("a", "b")]})
-    verdict = judge_trial(case, build_text_turn(0, f"{start}b"))
-    name = f'the answer contains "{start[:59]}…'
-    assert [(check.name, check.ok) for check in verdict.checks[1:]] == [(f"{name} (1)", False), (f"{name} (2)", True)]
-    assert f"{name} (1)" in verdict.sentence
 
 
 def test_user_case_scenario_needless_call_fails() -> None:

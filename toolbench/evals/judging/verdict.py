@@ -12,7 +12,7 @@ from toolbench.evals.judging import case_study_rule, failure_classes
 from toolbench.evals.judging.diagnosis import Problem, find_first_problem, find_last_turn, locate_problem
 from toolbench.evals.types import Check, Instance, ProblemLocation, Verdict
 
-VERSION = 5  # of the judging rules; increase it by one whenever a verdict or one of its texts may change
+VERSION = 4  # of the judging rules; increase it by one whenever a verdict or one of its texts may change
 NEW_CLASSES_BY_VERSION = {
     2: frozenset({"empty_final", "empty_answer"}),
     # A pass can become a failure with the class of any problem of an answer or a call. A failure can get the class of
@@ -53,20 +53,6 @@ NEW_CLASSES_BY_VERSION = {
     ),
     # Of a user's test case: a missing call, another tool, the order and the number of calls have classes of their own.
     4: frozenset({"missing_call", "too_many_calls", "wrong_order", "wrong_tool"}),
-    # Of a user's test case: a value of the state that may be missing is right. The failure becomes that of the next
-    # check, or a pass.
-    5: frozenset(
-        {
-            "",
-            "missing_call",
-            "not_parallel",
-            "too_many_calls",
-            "wrong_order",
-            "wrong_reply",
-            "wrong_state",
-            "wrong_tool",
-        }
-    ),
 }
 """The failure classes to which each version of the rules may change an older verdict, with "" for a pass."""
 CASE_STUDY_RULE_VERSIONS = frozenset({3})

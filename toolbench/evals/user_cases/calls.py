@@ -10,12 +10,13 @@ from toolbench.engine.events import LoopResult
 from toolbench.engine.json_paths import build_member_path
 from toolbench.evals.call_matching import NO_MATCH, match_calls
 from toolbench.evals.expected_calls import ExpectedCalls, ExpectedToolCall
+from toolbench.evals.json_pointers import find_pointer_value
 from toolbench.evals.record_counts import RecordedCall, is_valid_call, iter_calls
 from toolbench.evals.scenarios.behaviours import BEHAVIOURS, Behaviour
 from toolbench.evals.types import Check
 from toolbench.evals.user_cases.definition import CaseExpectation, ExpectedCall, UserCase
 from toolbench.evals.user_cases.fault_rows import list_fault_causes
-from toolbench.evals.user_cases.matchers import Mismatch, is_optional, iter_mismatches, iter_state_mismatches
+from toolbench.evals.user_cases.matchers import Mismatch, is_optional, iter_mismatches
 
 _MAX_NAMED_CALLS = 1000  # of one check, whose `times` may be any number; above the number of calls that runs make
 _WRONG_CALL_COST, _WRONG_ARGUMENT_COST, _FAILED_CALL_COST = 1e4, 1e2, 1.0  # each above the sum of the cheaper ones
@@ -192,7 +193,7 @@ def _needs_call(case: UserCase) -> bool | None:
     """Return whether the case needs a call; None if its expectations do not determine it."""
     expect = case.expect
     changes_state = any(
-        list(iter_state_mismatches(expected_value, case.initial, pointer))
+        list(iter_mismatches(expected_value, find_pointer_value(case.initial, pointer)))
         for pointer, expected_value in expect.state.items()
     )
     names_call = any("before" in row or (row.get("called") and row.get("times") != 0) for row in expect.checks)

@@ -19,9 +19,7 @@ Rows about calls:
 """
 
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from toolbench.engine.events import LoopResult
@@ -54,18 +52,6 @@ _FLAG_KINDS = ("answer_given", "answer_asks", "answer_done")
 def run_check(row: JsonObject, loop_result: LoopResult) -> Check:
     """Return the result of a check; the row must be valid."""
     return _CHECK_BY_KIND[_find_kind(row)](row, loop_result)
-
-
-def number_equal_names(checks: Sequence[Check]) -> tuple[Check, ...]:
-    """Return the checks; those of equal names get a number, because a name has only the beginning of a long text."""
-    totals = Counter(check.name for check in checks)
-    numbers: Counter[str] = Counter()
-    numbered = []
-    for check in checks:
-        numbers[check.name] += 1
-        is_unique = totals[check.name] == 1
-        numbered.append(check if is_unique else replace(check, name=f"{check.name} ({numbers[check.name]})"))
-    return tuple(numbered)
 
 
 def find_failure_class(row: JsonObject, loop_result: LoopResult) -> str:

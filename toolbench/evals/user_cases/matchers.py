@@ -2,7 +2,8 @@
 
 A matcher is an object with one or several of the keys $any_of (a list of values or matchers, one of which must match),
 $type (a JSON type or a list of them), $subset (an object whose members the value must have) and $exact (a literal
-value). Beside any of them, `"$optional": true` permits the value to be missing.
+value). Beside any of them, `"$optional": true` permits an argument or a member of an object to be missing. It has no
+effect on a value of the state: a missing one is compared as null.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,8 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolbench.engine.json_paths import build_member_path, render_json_path
-from toolbench.engine.types import JsonObject
-from toolbench.evals.json_pointers import find_pointer_value
 from toolbench.evals.judging.messages import describe_json_type, render_short
 
 ANY_OF, TYPE, SUBSET, EXACT, OPTIONAL = "$any_of", "$type", "$subset", "$exact", "$optional"
@@ -19,7 +18,6 @@ MATCHERS = (ANY_OF, TYPE, SUBSET, EXACT)
 TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
 _PYTHON_TYPES: Mapping[str, type] = {"string": str, "array": list, "object": dict}
 _MAX_DEPTH = 60
-_MISSING = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +61,6 @@ def iter_mismatches(expected: Any, given: Any, path: str = "$") -> Iterator[Mism
         yield from _compare_with_list(expected, given, path)
     elif not is_same_json(expected, given):
         yield Mismatch(path, f"{render_short(given)} instead of {render_short(expected)}")
-
-
-def iter_state_mismatches(expected: Any, state: JsonObject, pointer: str) -> Iterator[Mismatch]:
-    """Yield every difference of the value at a JSON Pointer of a simulated state; none if it is right.
-
-    A missing value is right if `expected` is optional, and is otherwise compared as null.
-    """
-    value = find_pointer_value(state, pointer, _MISSING)
-    if not (value is _MISSING and is_optional(expected)):
-        yield from iter_mismatches(expected, None if value is _MISSING else value)
 
 
 def is_same_json(first: Any, second: Any) -> bool:

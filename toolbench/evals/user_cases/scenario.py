@@ -8,6 +8,7 @@ from toolbench.engine.loop.run_state import FurtherMessage
 from toolbench.engine.policy.settings import METHODS
 from toolbench.engine.types import JsonObject
 from toolbench.evals.expected_calls import ExpectedCalls
+from toolbench.evals.json_pointers import find_pointer_value
 from toolbench.evals.judging import verdict
 from toolbench.evals.judging.diagnosis import NO_TOOL_CALLS_PROBLEM, Problem, find_last_turn, locate_problem
 from toolbench.evals.judging.messages import render_short
@@ -15,10 +16,10 @@ from toolbench.evals.record_counts import CALLS_PATH, CONTENT_PATH, has_calls, h
 from toolbench.evals.scenarios.behaviours import BEHAVIOURS, Behaviour
 from toolbench.evals.types import DRAWN, Check, Instance, Verdict, Workspace
 from toolbench.evals.user_cases.calls import CallComparison, CallPair, build_expected_calls, compare_calls, iter_checks
-from toolbench.evals.user_cases.checks import find_failure_class, number_equal_names, run_check
+from toolbench.evals.user_cases.checks import find_failure_class, run_check
 from toolbench.evals.user_cases.definition import CaseExpectation, UserCase
 from toolbench.evals.user_cases.fault_rows import list_fault_codes
-from toolbench.evals.user_cases.matchers import iter_state_mismatches
+from toolbench.evals.user_cases.matchers import iter_mismatches
 from toolbench.evals.user_cases.options import build_settings_layer
 from toolbench.evals.user_cases.simulated_tools import SimulatedTools
 
@@ -95,12 +96,8 @@ class UserCaseScenario:
         expect = self.case.expect
         comparison = compare_calls(expect, loop_result)
         call_checks = iter_checks(comparison, are_others_allowed=expect.others) if expect.calls else ()
-        classed_checks = [
-            *((check, "") for check in call_checks),
-            *_iter_classed_checks(expect, loop_result, workspace),
-        ]
-        checks = number_equal_names([check for check, _ in classed_checks])
-        other_checks = [(check, name) for check, (_, name) in zip(checks, classed_checks, strict=True) if name]
+        other_checks = tuple(_iter_classed_checks(expect, loop_result, workspace))
+        checks = (*call_checks, *(check for check, _ in other_checks))
         behaviour = BEHAVIOURS.get(self.case.behaviour, Behaviour())
         has_occurred = behaviour.has_occurred(loop_result) if behaviour.has_occurred else None
         all_hold = all(check.ok for check in checks)
@@ -183,8 +180,8 @@ def _iter_classed_checks(
 
 
 def _check_state(pointer: str, expected: object, workspace: Workspace) -> Check:
-    mismatches = iter_state_mismatches(expected, workspace.snapshot(), pointer)
-    detail = "; ".join(mismatch.message for mismatch in mismatches)
+    value = find_pointer_value(workspace.snapshot(), pointer)
+    detail = "; ".join(mismatch.message for mismatch in iter_mismatches(expected, value))
     return Check(f"{pointer} is {render_short(expected)}", not detail, detail)
 
 
