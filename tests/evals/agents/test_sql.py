@@ -9,6 +9,12 @@ TRIPS = SqlTable(
     ((1, "March", 5), (1, "March", 7), (2, "March", 9), (1, "May", 9), (2, "May", 4), (3, "May", 8)),
 )
 TABLES = {"trips": TRIPS, "stops": SqlTable({"stop": "text", "line": "integer"}, (("Mill", 1), ("Quay", 2)))}
+# The number of copies of the first definition doubles at each of 50 levels.
+CHAIN_OF_ALIASES = f"SELECT line a0{''.join(f', a{i}+a{i} a{i + 1}' for i in range(50))} FROM trips"
+CHAIN_OF_SUBQUERIES = (
+    f"WITH c0 AS (SELECT 1){''.join(f', c{i + 1} AS (SELECT 1 FROM c{i},c{i} b)' for i in range(50))} SELECT 1 FROM c50"
+)
+NESTED_SUBQUERIES = f"{'WITH c AS (' * 50}SELECT 1{') SELECT 1 FROM c,c b' * 50}"
 REFERENCE = "SELECT SUM(passengers) FROM trips WHERE line = 1 AND month = 'March'"
 
 
@@ -80,3 +86,9 @@ def test_list_tables_omits_common_table_expressions() -> None:
         "trips",
     )
     assert list_tables("no query at all (") == ()
+
+
+@pytest.mark.parametrize("query", [CHAIN_OF_ALIASES, CHAIN_OF_SUBQUERIES, NESTED_SUBQUERIES])
+def test_build_query_checks_refuses_query_that_grows_exponentially(query: str) -> None:
+    details = {check.detail for check in build_query_checks(query, TABLES, REFERENCE)}
+    assert details == {"the query repeats its aliases and named subqueries too often"}

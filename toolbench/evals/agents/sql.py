@@ -15,6 +15,7 @@ from toolbench.evals.judging.messages import render_short
 from toolbench.evals.types import Check
 
 MAX_QUERY_CHARACTERS = 2000
+MAX_EXPANDED_NODES = 5000  # of the syntax tree with a copy of each definition wherever its name is used
 MAX_PROGRESS_CALLS = 200  # one call per 1,000 instructions of SQLite's virtual machine
 MAX_VALUE_BYTES = 100_000
 MAX_ROWS = 1000
@@ -90,7 +91,38 @@ def _parse_query(text: str) -> exp.Expr:
         raise _QueryError(f"the query cannot be read: {_describe_error(error)[:120]}") from error
     if len(statements) != 1 or not isinstance(statements[0], exp.Query) or statements[0].find(*WRITE_EXPRESSIONS):
         raise _QueryError("the query is not one SELECT statement")
+    if _measure_expansion(statements[0]) > MAX_EXPANDED_NODES:
+        raise _QueryError("the query repeats its aliases and named subqueries too often")
     return statements[0]
+
+
+def _measure_expansion(tree: exp.Expr) -> int:
+    """Return the number of nodes of a query after a copy of each definition has replaced its name.
+
+    SQLite copies a common table expression wherever it is used, and sqlglot a column alias. If each definition uses the
+    previous one twice, the number grows exponentially.
+    """
+    sizes: dict[tuple[type[exp.Expr], str], int] = {}
+    weights: dict[int, int] = {}
+    for node in _list_in_post_order(tree):
+        weight = 1 + sum(weights[id(child)] for child in node.iter_expressions())
+        if isinstance(node, exp.Table) or (isinstance(node, exp.Column) and not node.table):
+            weight += sizes.get((type(node), node.name.lower()), 0)
+        weights[id(node)] = weight
+        if isinstance(node, (exp.CTE, exp.Alias)):
+            key = (exp.Table if isinstance(node, exp.CTE) else exp.Column, node.alias.lower())
+            sizes[key] = max(weight, sizes.get(key, 0))
+    return weights[id(tree)]
+
+
+def _list_in_post_order(tree: exp.Expr) -> list[exp.Expr]:
+    """Return the nodes of a syntax tree, each after its children, and WITH before the rest of its query."""
+    nodes, stack = [], [tree]
+    while stack:
+        node = stack.pop()
+        nodes.append(node)
+        stack += sorted(node.iter_expressions(), key=lambda child: not isinstance(child, exp.With))
+    return nodes[::-1]
 
 
 def _describe_error(error: Exception) -> str:
