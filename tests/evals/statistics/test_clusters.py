@@ -69,4 +69,4 @@ def test_effective_counts_if_no_trial_passes_are_one_a_cluster() -> None:
 
 
 def test_effective_counts_are_at_least_one_trial() -> None:
-    assert build_sums((2, 4)).compute_effective_counts(design_effect=100) == (0, 1)
+    assert build_sums((2, 4)).compute_effective_counts() == (0, 1)
