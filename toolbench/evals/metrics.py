@@ -9,7 +9,7 @@ from math import comb
 def compute_pass_hat(passed: int, tried: int, k: int) -> float | None:
     """Return pass^k, the probability that k trials all pass.
 
-    The estimate from `tried` trials of which `passed` pass, C(passed, k) / C(tried, k), is unbiased.
+    C(passed, k) / C(tried, k) is an unbiased estimate from `tried` trials, if `passed` of them pass.
 
     Returns:
         The probability; None with fewer than k trials.
@@ -24,7 +24,7 @@ def compute_pass_hat(passed: int, tried: int, k: int) -> float | None:
 def compute_pass_at(passed: int, tried: int, k: int) -> float | None:
     """Return pass@k, the probability that at least one of k trials passes.
 
-    The estimate from `tried` trials of which `passed` pass, 1 - C(tried - passed, k) / C(tried, k), is unbiased.
+    1 - C(tried - passed, k) / C(tried, k) is an unbiased estimate from `tried` trials, if `passed` of them pass.
 
     Returns:
         The probability; None with fewer than k trials.

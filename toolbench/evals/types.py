@@ -127,7 +127,7 @@ class Verdict:
 
 
 class Scenario(Protocol):
-    """A task of which instances can be drawn, run and judged.
+    """A kind of task, whose instances can be drawn, run and judged.
 
     Attributes:
         group: tools, control, weather, intent, the name of a pack, `bfcl`, or for test cases of users `own` or

@@ -58,7 +58,7 @@ def _has_type(option: Any, schema: JsonObject | None) -> bool:
 def _build_value(option: Any) -> Any:
     """Return a value that an accepted one stands for.
 
-    An accepted object, also in a list, has a list of accepted values for each member, of which the first is taken.
+    An accepted object, also one in a list, has a list of accepted values for each member; the first of them is taken.
     """
     if isinstance(option, list):
         return [_build_members(item) if isinstance(item, dict) else item for item in option]

@@ -93,7 +93,8 @@ def iter_candidates(
 def _is_missing_output(occurrence: CauseOccurrence, step: ExchangeAttempt) -> bool:
     """Return whether the problem is a missing text or call.
 
-    It is a blank answer, a truncated one without a call, or a call in the text or the reasoning, readable or not.
+    Such problems are a blank answer, a truncated one without a call, and a call in the text or the reasoning, readable
+    or not.
     """
     if occurrence.code == TRUNCATED_ANSWER_CODE:
         return step.answer is not None and not step.answer.calls_found
@@ -157,8 +158,8 @@ def _classify_end(steps: Sequence[WireStep], ending: TrialEnd) -> CauseOccurrenc
 def _is_relevant_call(step: ToolRun, occurrence: CauseOccurrence, ending: TrialEnd, is_call_missing: bool) -> bool:
     """Return whether a failed call is a candidate cause, wherever it stands in the run.
 
-    It is one if its tool is needed, or unknown while a call is missing. Every failed call is one if the needed tools
-    are not known, or if a failed call ended the run.
+    It is a candidate if its tool is needed, or is unknown while a call is missing. Every failed call is a candidate if
+    the needed tools are not known, or if a failed call ended the run.
     """
     needed_tools = ending.needs.tools
     if needed_tools is None or ending.end == EndReason.TOOL_ERROR:
@@ -198,7 +199,7 @@ def _is_call_missing(steps: Sequence[WireStep], ending: TrialEnd) -> bool:
 def _has_used_all_turns(steps: Sequence[WireStep], ending: TrialEnd) -> bool:
     """Return whether the turns ran out.
 
-    It is False if the last step is in the first turn: with a limit of one turn, every call reaches it.
+    The result is False if the last step is in the first turn, because every call reaches a limit of one turn.
     """
     return ending.end == EndReason.MAX_TURNS_EXCEEDED and steps[-1].turn > 0
 

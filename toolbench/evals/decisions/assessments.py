@@ -60,7 +60,7 @@ class MeasuredConfig:
         label: The name of the configuration on pages.
         passed: The number of trials that passed.
         tried: The number of trials that passed, failed or had an infrastructure error.
-        answered: The number of these without infrastructure errors and without failures by the trial deadline.
+        answered: The number of trials that passed or failed, without failures by the trial deadline.
         times: The times of answered trials, in milliseconds.
         cost: US dollars per end-to-end success; None if the cost is not known.
         infra_errors: (failure class, count) of the infrastructure errors, the most frequent first.

@@ -40,7 +40,7 @@ class ExportedSettings:
         wire: The wire format.
         layers: The name and the patch of each policy layer as stored, the weakest first.
         policy_hash: The hash of the policy that the layers give.
-        key_header: The header that carries the key in place of the wire format's header; "" for the latter.
+        key_header: The header that carries the key; "" for the header of the wire format.
         stream: Whether responses are streamed.
         about: Sentences about the origin of the settings and what they need.
     """

@@ -86,8 +86,8 @@ def classify_error_codes(codes: Iterable[str]) -> str:
 def classify_exchange_error(error: ExchangeError) -> str:
     """Return the class of a failed exchange.
 
-    It is `tools_not_supported` if the error says so, else the class of the error code, else that of the HTTP status,
-    else `upstream_failed` from status 500, else UNNAMED_CLASS.
+    The class is `tools_not_supported` if the error says that tools are not supported, else that of the error code, else
+    that of the HTTP status, else `upstream_failed` from status 500, else UNNAMED_CLASS.
     """
     if error.tool_support:
         return "tools_not_supported"

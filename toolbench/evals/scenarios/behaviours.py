@@ -76,7 +76,7 @@ def has_refused_ops(loop_result: LoopResult) -> bool:
 
 
 def count_long_arguments(loop_result: LoopResult) -> JsonObject:
-    """Return what happened to the long arguments, as three counts of which exactly one is 1.
+    """Return what happened to the long arguments, as three counts; one of them is 1, the others are 0.
 
     `limit_met`: the arguments of a call were refused for their size; `cut_by_length`: the token limit truncated an
     answer before its calls could be read; `never_tried`: neither.

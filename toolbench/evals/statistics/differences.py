@@ -160,8 +160,8 @@ def _weight_counts(counts: Sequence[tuple[int, int]], weights: Sequence[float]) 
 def compute_exact_p(strata: Sequence[Stratum]) -> float:
     """Return the two-sided p-value of Fisher's test over the strata.
 
-    It is the probability, if the sides are equal in every stratum, of a total of passes on the second side that is at
-    most as likely as the one observed.
+    The p-value is the probability, if the sides are equal in every stratum, of all totals of passes on the second side
+    that are at most as likely as the observed total.
     """
     probabilities, observed_index = np.ones(1), 0
     for stratum in strata:

@@ -85,8 +85,8 @@ def find_drift(baseline: tuple[RunSample, ...], since: tuple[RunSample, ...], er
 def compute_lower_bound(passed: int, total: int, error: float) -> float:
     """Return the one-sided lower confidence bound of Clopper and Pearson, as a fraction; 0 without passes.
 
-    It also holds for the mean rate of trials with different rates (Hoeffding 1956, Annals of Mathematical Statistics
-    27(3)).
+    The bound also holds for the mean rate of trials with different rates (Hoeffding 1956, Annals of Mathematical
+    Statistics 27(3)).
     """
     return float(betaincinv(passed, total - passed + 1, error)) if passed else 0.0
 
@@ -94,7 +94,7 @@ def compute_lower_bound(passed: int, total: int, error: float) -> float:
 def compute_imbalance(baseline: Iterable[RunSample], run: RunSample) -> float:
     """Return the largest difference of mean rates that unequal shares of the scenarios can cause.
 
-    It is a fraction, and 1 if the baseline or the run has no trials with an answer.
+    The difference is a fraction, and 1 if the baseline or the run has no trials with an answer.
     """
     baseline_counts: Counter[str] = Counter()
     for sample in baseline:

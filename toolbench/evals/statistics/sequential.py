@@ -53,9 +53,9 @@ def compute_log_mixture(k: int, n: int) -> float:
 def compute_anytime_mean_interval(k: int, n: int, error: float) -> tuple[float, float]:
     """Return the anytime-valid interval of the mean rate of trials with different rates, as fractions.
 
-    It is for the sum of the counts of several cells with sequential stopping, and covers the mean of the rates of all
-    trials made. It comes from the normal mixture over sub-Gaussian sums of trials with a variance of at most 1/4. For
-    rates near 0 or 1 it is wider than the interval of one rate, because it uses the largest variance, 1/4.
+    The interval is for the sum of the counts of several cells with sequential stopping, and covers the mean of the
+    rates of all trials made. It comes from the normal mixture over sub-Gaussian sums of trials with a variance of at
+    most 1/4. For rates near 0 or 1 it is wider than the interval of one rate, because it uses the largest variance, 1/4.
 
     Args:
         k: The number of passes.

@@ -53,10 +53,10 @@ class CallComparison:
 def compare_calls(expect: CaseExpectation, loop_result: LoopResult) -> CallComparison:
     """Return the calls of a trial, matched with the expected ones.
 
-    As many valid calls as possible are matched, also failed ones. Of these matchings, the one with the fewest wrong
-    calls, then the fewest wrong arguments, then the fewest failed calls, is chosen. If the order matters, calls are
-    matched only in the order of the expected ones. A failed call is ignored if a later call of its tool succeeded,
-    unless it has the right arguments of an expected call.
+    As many valid calls as possible are matched; a valid call may have failed. Among matchings of equally many calls,
+    the one with the fewest wrong calls is chosen, then with the fewest wrong arguments, then with the fewest failed
+    calls. If the order matters, calls are matched only in the order of the expected ones. A failed call is ignored if a
+    later call of its tool succeeded, unless it has the right arguments of an expected call.
     """
     made = tuple(iter_calls(loop_result))
     last_successes = {call.tool: index for index, call in enumerate(made) if call.ok}

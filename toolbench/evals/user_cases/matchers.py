@@ -2,8 +2,8 @@
 
 A matcher is an object with one or several of the keys $any_of (a list of values or matchers, one of which must match),
 $type (a JSON type or a list of them), $subset (an object whose members the value must have) and $exact (a literal
-value). Beside any of them, `"$optional": true` permits an argument or a member of an object to be missing. It has no
-effect on a value of the state: a missing one is compared as null.
+value). Beside any of them, `"$optional": true` permits an argument or a member of an object to be missing. `$optional`
+has no effect on a value of the state: a missing one is compared as null.
 """
 
 from collections.abc import Iterator, Mapping
