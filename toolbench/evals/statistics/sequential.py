@@ -55,7 +55,7 @@ def compute_anytime_mean_interval(k: int, n: int, error: float) -> tuple[float, 
 
     The interval is for the sum of the counts of several cells with sequential stopping, and covers the mean of the
     rates of all trials made. It comes from the normal mixture over sub-Gaussian sums of trials with a variance of at
-    most 1/4. For rates near 0 or 1 it is wider than the interval of one rate, because it uses the largest variance, 1/4.
+    most 1/4. For rates near 0 or 1 it is wider than the interval of one rate, because it assumes the largest variance.
 
     Args:
         k: The number of passes.
