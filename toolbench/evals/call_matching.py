@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 NO_MATCH = math.inf  # cost of two calls that cannot be matched
-_UNMATCHED_COST = 1e6  # cost of an expected call without a match; above the sum of the costs of all matches
+_UNMATCHED_COST = 1e6  # cost of an expected call without a match; above the sum of the costs of 90 wrong calls
 
 
 def match_calls(costs: Sequence[Sequence[float]], *, ordered: bool = False) -> dict[int, int]:
