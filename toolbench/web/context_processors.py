@@ -122,7 +122,7 @@ class Frame:
 
     @property
     def late_tabs(self) -> tuple[NavigationLink, ...]:
-        """Return the tabs that a phone shows in the menu "More": all but the current one and the first of the others."""
+        """Return the tabs in the menu "More" of a phone: all but the current one and the first of the others."""
         others = tuple(tab for tab in self.tabs if not tab.current)
         return others[_TABS_OF_A_PHONE - len(self.tabs) + len(others) :]
 

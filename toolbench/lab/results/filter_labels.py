@@ -20,7 +20,7 @@ _LABELS = {
     "success": "End-to-end success",
     "within": "p95",
     "rows": "Rows shown",
-    "points": "Difference to detect",
+    "points": "Detectable difference",
     "instances": "Instances shown",
     "kind": "Instances",
     "how": "Pairing",

@@ -12,7 +12,7 @@ from toolbench.web.requests import find_user
 
 COMMANDS = (  # label, URL name, required role
     ("New run", "run-new", Role.OPERATOR),
-    ("Add a provider", "provider-new", Role.OWNER),
+    ("Connect a provider", "provider-new", Role.OWNER),
     ("New test case", "case-new", Role.OPERATOR),
     ("Import test cases", "case-bring", Role.OPERATOR),
     ("Test cases from recorded traffic", "case-drafts", Role.VIEWER),

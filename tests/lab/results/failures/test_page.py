@@ -18,9 +18,10 @@ from tests.factories import (
 )
 from tests.page_html import read_html
 from toolbench.evals.causes.table import load_causes, read_taxonomy_version
+from toolbench.evals.judging.failure_classes import load_classes
 from toolbench.lab.metrics.result_filter import ResultFilter
 from toolbench.lab.models import Run, Trial
-from toolbench.lab.results.failures.page import get_causes_by_group, get_failures
+from toolbench.lab.results.failures.page import get_causes_by_group, get_classes_by_kind, get_failures
 from toolbench.lab.results.failures.query import FailuresQuery
 from toolbench.lab.results.trial_list.filter import TrialFilter
 from toolbench.lab.results.trial_list.index import get_trials
@@ -310,6 +311,8 @@ def test_failures_pages_have_a_heat_map_and_every_cause(runs: tuple[Run, Run], o
     codes = read_html(owner_client.get("/failures/codes/"))
     assert all(f'id="{code}"' in codes for code in load_causes())
     assert sum(map(len, get_causes_by_group().values())) == len(load_causes())
+    assert all(f'id="class-{row.code}"' in codes for row in load_classes())
+    assert sum(map(len, get_classes_by_kind().values())) == len(load_classes())
     assert 'href="/policy/">Effective settings<' in codes
 
 
@@ -317,4 +320,5 @@ def test_trial_page_links_its_cause_to_the_table(runs: tuple[Run, Run], owner_cl
     trial = runs[0].trials.filter(cause="no_call").get()
     html = read_html(owner_client.get(f"/trials/{trial.pk}/"))
     assert 'href="/failures/codes/#no_call"' in html
+    assert f'href="/failures/codes/#class-{trial.failure_class}"' in html
     assert "The model answered in text although a call was still needed." in html

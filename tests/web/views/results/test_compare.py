@@ -81,7 +81,7 @@ def test_compare_page_without_runs_offers_new_run(owner_client: Client) -> None:
 
 def test_compare_page_names_ignored_filters(owner_client: Client) -> None:
     response = owner_client.get("/compare/?a_run=x&b_day=yesterday&metric=luck&points=0")
-    assert "Ignored filters: Baseline: Run, Side 2: Day, Metric, Difference to detect." in read_html(response)
+    assert "Ignored filters: Baseline: Run, Side 2: Day, Metric, Detectable difference." in read_html(response)
 
 
 def test_compare_page_of_disjoint_sides_says_no_shared_scenarios(owner_client: Client) -> None:

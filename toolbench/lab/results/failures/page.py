@@ -11,6 +11,7 @@ from django.db import connection
 from django.db.models import Count, Min, Q
 
 from toolbench.evals.causes.table import WireCause, load_causes, read_taxonomy_version
+from toolbench.evals.judging.failure_classes import FailureClass, load_classes
 from toolbench.evals.statistics.intervals import StoppingDesign
 from toolbench.lab.metrics.cause_pools import CauseScope, CauseSums, sum_causes
 from toolbench.lab.metrics.scenario_versions import ModelKey, build_omission_notice
@@ -162,3 +163,12 @@ def get_causes_by_group() -> Mapping[str, tuple[WireCause, ...]]:
     for cause in load_causes().values():
         groups[cause.group].append(cause)
     return {group: tuple(causes) for group, causes in groups.items()}
+
+
+def get_classes_by_kind() -> Mapping[str, tuple[FailureClass, ...]]:
+    """Return all failure classes of the table: those of failed trials, then those of infrastructure errors."""
+    classes = load_classes()
+    return {
+        "failures": tuple(row for row in classes if not row.infrastructure),
+        "infrastructure errors": tuple(row for row in classes if row.infrastructure),
+    }

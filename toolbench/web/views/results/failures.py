@@ -1,10 +1,10 @@
-"""Views of failures across runs and of the table of causes."""
+"""Views of failures across runs and of the tables of causes and failure classes."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from toolbench.evals.causes.table import read_taxonomy_version
-from toolbench.lab.results.failures.page import get_causes_by_group, get_failures
+from toolbench.lab.results.failures.page import get_causes_by_group, get_classes_by_kind, get_failures
 from toolbench.lab.results.failures.published import build_published_failures
 from toolbench.lab.results.failures.query import COUNTED_PROBLEMS, FailuresQuery
 from toolbench.lab.results.filter_chips import get_filter_chips
@@ -33,6 +33,7 @@ def show(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def show_codes(request: HttpRequest) -> HttpResponse:
-    """Show the table of causes (GET /failures/codes/). Each cause has an anchor."""
+    """Show the tables of causes and failure classes (GET /failures/codes/). Each row has an anchor."""
     context = {"groups": get_causes_by_group(), "version": read_taxonomy_version(), "page_labels": PAGE_LABELS}
+    context |= {"classes": get_classes_by_kind()}
     return render_page(request, "failures/codes.html", context)
