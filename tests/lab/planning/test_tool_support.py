@@ -2,6 +2,7 @@ import pytest
 
 from tests.lab.planning.test_auto_method import answer_probes_and_tasks, point_model_to, run_waiting_probe
 from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
+from toolbench.lab.date_texts import render_day
 from toolbench.lab.models import Model, Probe, Trial
 from toolbench.lab.planning.tool_support import describe_support
 from toolbench.lab.results.trial.page import get_trial_page
@@ -28,8 +29,8 @@ def test_tool_support_names_probe_that_decided_on_trial_page(model: Model) -> No
     assert (config.support["value"], config.support["source"], config.support["ok"]) == (True, "probed", True)
     trial = Trial.objects.select_related("config").all()[0]
     assert trial.config.probe_id == probe.pk
-    assert get_trial_page(trial.pk, TrialFilter()).support.startswith(
-        f"Tool calls come back in their own field. Yes: probed, probe {probe.pk}, 2"
+    assert get_trial_page(trial.pk, TrialFilter()).support == (
+        f"Tool calls come back in their own field. Yes: probed, probe {probe.pk}, {render_day(config.support['at'])}."
     )
 
 
