@@ -15,7 +15,7 @@ from toolbench.lab.serving.budget_watch import BudgetWatch
 from toolbench.lab.serving.served_aliases import ServedAlias, load_served_aliases
 from toolbench.lab.worker.database_thread import DatabaseThread
 
-MAX_TOKENS = 10_000  # of valid tokens, and as many of others; beyond it, the least recently used token is dropped
+MAX_TOKENS = 10_000  # valid ones, and as many others; one more drops the least recently used one
 MAX_BUDGET_AGE_SECONDS = 5.0
 MAX_FIRST_BUDGET_WAIT_SECONDS = 30.0  # adding up a month of trials for the first time may take long
 

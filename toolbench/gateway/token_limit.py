@@ -11,7 +11,7 @@ from toolbench.gateway.cached_read import MAX_WAIT_SECONDS, build_unavailable_er
 from toolbench.gateway.request import GatewayError
 
 WINDOW_SECONDS = 60
-MAX_ADDRESSES = 10_000  # that have a count; beyond it, the count that was changed least recently is dropped
+MAX_ADDRESSES = 10_000  # with a count; one more drops the count that was changed least recently
 
 
 class WrongTokenLimit:

@@ -93,8 +93,8 @@ class Recording:
         exchanges: the attempts in the order sent.
         stop_reason: reason for which Toolbench ended the trial, None if it did not.
         stopped_in_tools: whether Toolbench ended the trial while tools ran.
-        has_original_plan: whether the trial is replayed with its original plan. Only then is the truncated body of a
-            failed exchange replayed, as that failure. Any other truncated body ends the replay.
+        has_original_plan: whether the trial is replayed with its original plan. The truncated body of a failed exchange
+            is then replayed as that failure. Any other truncated body ends the replay.
     """
 
     exchanges: tuple[StoredExchange, ...]

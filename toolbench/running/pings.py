@@ -62,7 +62,7 @@ class HealthPing:
 
 
 def find_ping_address(url: str) -> tuple[str, int] | None:
-    """Return IP address and port at which a server can be pinged; this machine's for one that stands for all.
+    """Return IP address and port at which a server can be pinged; for one on all addresses, an address of this machine.
 
     Returns:
         None if the URL has no port, or a name in place of an IP address, because its lookup can block.

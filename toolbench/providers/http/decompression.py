@@ -31,7 +31,7 @@ class Decompressor:
         self._is_deflate = coding == "deflate"
         self._zlib = zlib.decompressobj(_GZIP_OR_ZLIB_BITS)
         self._has_begun = False
-        self._undecided = b""  # first byte of the body or of what follows a member; its format needs two
+        self._undecided = b""  # first byte of the body, or after a member; two bytes show the format
         self._has_ended = False
 
     def decompress_chunk(self, chunk: bytes, max_bytes: int) -> tuple[bytes, bool]:

@@ -106,10 +106,10 @@ class SecretSpellings:
             decoded = layers[-1].decoded
 
     def _find_prefix_start(self, data: bytes) -> int:
-        """Return where the beginning of a needle, or else of incomplete escapes, starts at the end of `data`.
+        """Return the start of the first part of a needle at the end of `data`; incomplete escapes may follow the part.
 
         Returns:
-            The size of `data` if it ends with neither.
+            Without such a part, the start of the incomplete escapes; the size of `data` if it ends with neither.
         """
         tail = data[-_MAX_PARTIAL_ESCAPE_BYTES:]
         size = len(data) - len(tail) + len(_PARTIAL_ESCAPES.sub(b"", tail))

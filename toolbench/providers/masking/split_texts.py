@@ -41,8 +41,8 @@ def _join_named_texts(documents: Sequence[Any]) -> str | None:
     """Return the texts that have more than one part, without building the paths of the texts.
 
     Returns:
-        The texts of `_TextCollector.join_parts`, each once. None if a field name has more than two texts: only then can
-        a path have several, but not all, of the name's texts, so that they have to be joined by path as well.
+        The texts of `_TextCollector.join_parts`, each once. None if a field name has more than two texts: several of
+        them may then have the same path, and these have to be joined by path as well.
 
     Raises:
         ValueError: a document is nested too deeply.
