@@ -5,7 +5,11 @@ import pytest
 
 from tests.providers.probing.probe_runs import ProbeFindings, probe_personas, run_probe
 from toolbench.providers.endpoint import Timeouts
-from toolbench.providers.probing.format_detection import detect_format, detect_format_without_tools
+from toolbench.providers.probing.format_detection import (
+    MAX_TEXT_CHARS,
+    detect_format,
+    detect_format_without_tools,
+)
 from toolbench.providers.probing.prober import ECHO_TOOL
 from toolbench.providers.scripted_server import (
     ConnectionEnd,
@@ -194,3 +198,10 @@ def test_tools_check_uses_max_completion_tokens_if_it_is_required() -> None:
 def test_detect_format_returns_the_text_format_of_a_call(text: str, text_format: str) -> None:
     assert detect_format(text, (ECHO_TOOL.to_openai(),)) == text_format
     assert detect_format_without_tools(text) == text_format
+
+
+def test_detect_format_uses_the_beginning_of_a_long_text() -> None:
+    call = '<tool_call>\n{"name": "probe_echo", "arguments": {"value": "x"}}\n</tool_call>'
+    blanks = " " * (MAX_TEXT_CHARS - len(call))
+    assert detect_format(blanks + call, (ECHO_TOOL.to_openai(),)) == "hermes"
+    assert detect_format(" " * MAX_TEXT_CHARS + call, (ECHO_TOOL.to_openai(),)) == ""

@@ -13,19 +13,23 @@ _FORMATS = (
 )
 _NAME_PATTERN = re.compile(r"[A-Za-z_][\w.-]{1,63}")
 _MAX_NAMES = 40
-_MAX_TEXT_CHARS = 4000
+# Every format searches the text, so a long text of start markers would block the event loop.
+MAX_TEXT_CHARS = 8000
+_MAX_TEXT_CHARS_WITHOUT_TOOLS = 4000
 
 
 def detect_format(text: str, tools: Sequence[JsonObject]) -> str:
     """Return the format in which the text has calls of these tools, "" for none.
 
-    Of several formats, the one that assigns most characters of the text to calls is returned.
+    Of several formats, the one that assigns most characters of the text to calls is returned. Only the first
+    `MAX_TEXT_CHARS` characters are used.
 
     Args:
         text: the text of an answer.
         tools: definitions of the tools in OpenAI's form.
     """
-    results = ((name, formats.parse(text, format=name, tools=tools)) for name in _FORMATS)
+    beginning = text[:MAX_TEXT_CHARS]
+    results = ((name, formats.parse(beginning, format=name, tools=tools)) for name in _FORMATS)
     call_chars = {name: sum(len(call.raw_text) for call in result.calls) for name, result in results if result.calls}
     return max(call_chars, key=lambda name: call_chars[name], default="")
 
@@ -33,10 +37,10 @@ def detect_format(text: str, tools: Sequence[JsonObject]) -> str:
 def detect_format_without_tools(text: str) -> str:
     """Return the format in which the text has calls of unknown tools, "" for none.
 
-    Each word of the text counts as a tool's name, up to `_MAX_NAMES` words. Only the first `_MAX_TEXT_CHARS` characters
-    are used.
+    Each word of the text counts as a tool's name, up to `_MAX_NAMES` words. Only the first
+    `_MAX_TEXT_CHARS_WITHOUT_TOOLS` characters are used.
     """
-    beginning = text[:_MAX_TEXT_CHARS]
+    beginning = text[:_MAX_TEXT_CHARS_WITHOUT_TOOLS]
     words = list(dict.fromkeys(_NAME_PATTERN.findall(beginning)))[:_MAX_NAMES]
     tools = [{"type": "function", "function": {"name": word, "parameters": {}}} for word in words]
     return detect_format(beginning, tools)
