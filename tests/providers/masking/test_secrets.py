@@ -88,6 +88,13 @@ def test_masker_masks_the_longer_of_two_nested_secrets() -> None:
     assert masker.mask(b"secret-key-extended secret-key") == b"*" * 19 + b" " + b"*" * 10
 
 
+def test_masker_ignores_decoded_secret_that_is_no_text() -> None:
+    masker, text = build_masker("%A9bcdefgh", ()), "ébcdefgh café"
+    assert masker.mask_text(text) == text
+    assert masker.split_at_secret(text) == (text, "")
+    assert masker.mask_text(f"{text} %A9bcdefgh") == f"{text} {'*' * 10}"
+
+
 def test_masker_without_a_secret_masks_nothing() -> None:
     assert build_masker("", ()).mask(b"anything \\u0073") == b"anything \\u0073"
 

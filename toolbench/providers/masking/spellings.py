@@ -181,20 +181,29 @@ def overwrite(data: bytes, spans: Iterable[Span], filler: bytes = b"*") -> bytes
 def _build_needles(secret: str) -> Iterator[bytes]:
     """Yield the byte strings to search for in every layer: the secret, its decoded form and its base64.
 
-    A secret may itself contain escapes; they are decoded in its second form. Of the base64, only the characters that
-    depend on the secret alone are used.
+    A secret may itself contain escapes; they are decoded in its second form, which is left out if it is no UTF-8. Of
+    the base64, only the characters that depend on the secret alone are used.
     """
     plain = secret.encode("utf-8", "surrogatepass")
     yield plain
     decoded = plain
     for _ in range(_MAX_DEPTH):
         decoded = _ESCAPE.sub(_decode_match, decoded)
-    yield decoded
+    if _is_utf8(decoded):
+        yield decoded
     for preceding_bytes in range(3):
         first, end = -(-preceding_bytes * 8 // 6), (preceding_bytes + len(plain)) * 8 // 6
         encoded = base64.b64encode(b"\0" * preceding_bytes + plain)[first:end]
         yield encoded
         yield encoded.translate(bytes.maketrans(b"+/", b"-_"))  # the alphabet for URLs
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _decode_match(match: re.Match[bytes]) -> bytes:
