@@ -16,7 +16,7 @@ from toolbench.lab.interchange.report.trials_table import export_trials
 from toolbench.lab.interchange.report.write import iter_report_files
 from toolbench.lab.management.eval.output import render_run_lines
 from toolbench.lab.metrics.definitions import METRICS
-from toolbench.lab.metrics.export_table import ExportTable
+from toolbench.lab.metrics.export_table import StreamedTable
 from toolbench.lab.metrics.retries import RETRY_CONDITIONS, TRIAL_RETRY_COLUMNS, annotate_retry_counts, count_retries
 from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.metrics.values import MetricInput, compute_metric, compute_rate
@@ -111,7 +111,7 @@ def test_read_side_takes_counters_only_of_whole_current_cells(limited_run: tuple
     assert read_side(trials, cells) == read_from_trials
 
 
-def list_table_rows(table: ExportTable) -> list[dict[str, Any]]:
+def list_table_rows(table: StreamedTable) -> list[dict[str, Any]]:
     return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
 
 

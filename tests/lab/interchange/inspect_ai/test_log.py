@@ -145,7 +145,7 @@ def test_import_log_epochs_share_an_instance_and_failed_tools_are_not_ok() -> No
 
 
 def test_import_log_reads_options_that_are_no_numbers_as_unknown() -> None:
-    spec = HEADER["eval"] | {"model_generate_config": {"temperature": float("nan"), "seed": 1, "stop_seqs": ["a"]}}
+    spec = {"task": "t", "model_generate_config": {"temperature": float("nan"), "seed": 1, "stop_seqs": ["a"]}}
     log = HEADER | {"eval": spec, "status": "odd\0\ud800", "samples": [make_sample(1)]}
     run = import_log(json.dumps(log).encode(), "log.json")
     assert run.configs.get().options == {"temperature": None, "seed": 1}
