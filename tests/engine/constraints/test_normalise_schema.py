@@ -315,6 +315,17 @@ def test_normaliser_names_paths_with_special_characters_in_quotes() -> None:
 def test_normalised_object_allows_the_keys_that_it_requires() -> None:
     normalised = normalise({"additionalProperties": {"type": "null"}, "minProperties": 300})
     assert (normalised["minProperties"], normalised["maxProperties"]) == (300, 300)
+    names = [f"k{number}" for number in range(300)]
+    assert normalise({"additionalProperties": {"type": "null"}, "required": names})["maxProperties"] == 300
+
+
+@pytest.mark.parametrize("bounds", [{"minProperties": 2}, {"maxProperties": 0}])
+def test_normaliser_drops_key_count_that_excludes_every_object(bounds: dict[str, int]) -> None:
+    """llguidance refuses a grammar with it, so that the run would stop."""
+    schema = {"properties": {"b": {"type": "null"}}, "required": ["b"], **bounds}
+    (keyword,) = bounds
+    normalised, _, dropped = normalise_property(schema)
+    assert (keyword in normalised, dropped) == (False, [(f"$[0].parameters.properties.a.{keyword}", keyword)])
 
 
 def test_normalised_union_keeps_both_one_and_true() -> None:

@@ -296,7 +296,8 @@ class SchemaNormaliser:
         additional = self._build_other_keys(
             schema, path, depth, is_closed=bool(members) or isinstance(properties, dict)
         )
-        key_counts = self._build_key_counts(schema, path, additional, are_keys_required=members.keys() <= set(required))
+        named_count = len(members) if members.keys() <= set(required) else None
+        key_counts = self._build_key_counts(schema, path, additional, named_count)
         properties_keyword = {"properties": members} if members or additional is False else {}
         required_names = [name for name in members if name in required]
         patterns = self._build_patterns(schema, path, depth)
@@ -354,25 +355,29 @@ class SchemaNormaliser:
             for name, part in patterns.items()
         }
 
-    def _build_key_counts(
-        self, schema: JsonObject, path: str, additional: Any, *, are_keys_required: bool
-    ) -> JsonObject:
+    def _build_key_counts(self, schema: JsonObject, path: str, additional: Any, named_count: int | None) -> JsonObject:
         """Return the enforced bounds of the number of keys, and record other keywords about keys as dropped.
 
         Args:
             schema: the schema without references.
             path: the path of the schema.
             additional: the schema of other keys, or False for none.
-            are_keys_required: whether every named key is required; otherwise bounds are not enforced.
+            named_count: number of named keys; None if one of them is optional, so that bounds are not enforced.
         """
         for keyword in ("propertyNames", "dependentRequired"):
             if keyword in schema:
                 self.record_dropped(path, keyword, schema[keyword])
         if additional is not False and schema.get("unevaluatedProperties") is not None:
             self.record_dropped(path, "unevaluatedProperties", schema["unevaluatedProperties"])
-        if "maxProperties" in self._support.keywords and are_keys_required:
-            default_max_keys = None if additional is False else self._limits.max_items
-            return normalise_key_counts(schema, default_max_keys, partial(self.record_dropped, path))
+        if "maxProperties" in self._support.keywords and named_count is not None:
+            is_closed = additional is False
+            return normalise_key_counts(
+                schema,
+                named_count,
+                None if is_closed else self._limits.max_items,
+                partial(self.record_dropped, path),
+                has_other_keys=not is_closed or bool(schema.get("patternProperties")),
+            )
         for keyword in ("minProperties", "maxProperties"):
             if keyword in schema:
                 self.record_dropped(path, keyword, schema[keyword])

@@ -28,23 +28,37 @@ def normalise_item_counts(
     return bounds
 
 
-def normalise_key_counts(schema: JsonObject, default_max_keys: int | None, on_dropped: OnBoundDropped) -> JsonObject:
+def normalise_key_counts(
+    schema: JsonObject,
+    named_count: int,
+    default_max_keys: int | None,
+    on_dropped: OnBoundDropped,
+    *,
+    has_other_keys: bool,
+) -> JsonObject:
     """Return the bounds of the number of keys, for a constraint that enforces them.
 
     Args:
         schema: the schema without references.
+        named_count: number of named keys, which are all required.
         default_max_keys: the upper bound if the schema has none; None for no bound.
-        on_dropped: called with a lower bound that is not enforced.
+        on_dropped: called with each bound that excludes every object of the constraint.
+        has_other_keys: whether the constraint allows further keys.
     """
     min_keys = int(schema.get("minProperties", 0))
     max_keys = int(schema["maxProperties"]) if "maxProperties" in schema else None
-    if max_keys is None and default_max_keys is not None:
-        max_keys = max(default_max_keys, min_keys)
-    limit = MAX_COUNT if max_keys is None else min(max_keys, MAX_COUNT)
-    if min_keys > limit:
-        on_dropped("minProperties", schema["minProperties"], f"at least {limit}")
-        min_keys = limit
+    if max_keys is not None and max_keys < named_count:
+        on_dropped("maxProperties", schema["maxProperties"], f"at most {named_count}")
+        max_keys = named_count
+    elif max_keys is None and default_max_keys is not None:
+        max_keys = max(default_max_keys, min_keys, named_count)
+    most_keys = (MAX_COUNT if max_keys is None else min(max_keys, MAX_COUNT)) if has_other_keys else named_count
+    if min_keys > most_keys:
+        on_dropped("minProperties", schema["minProperties"], f"at least {most_keys}")
+        min_keys = most_keys
+    if not has_other_keys:
+        return {}
     return {
         **({"minProperties": min_keys} if min_keys else {}),
-        **({"maxProperties": limit} if max_keys is not None else {}),
+        **({"maxProperties": most_keys} if max_keys is not None else {}),
     }
