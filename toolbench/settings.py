@@ -229,7 +229,7 @@ CELERY_TIMEZONE = "UTC"
 # File of the key that encrypts the API keys of providers. It is created at its first use, with mode 0600.
 KEY_FILE = Path(os.environ.get("TOOLBENCH_KEY_FILE") or VAR_DIR / "provider_keys.key")
 
-# Tests set the first three of these to 1 or 2.
+# Tests set the first three of these to 3, 0.5 and 0.5.
 LEASE_SECONDS = _read_number("TOOLBENCH_LEASE_SECONDS", 60)  # for which a worker may write a trial without a renewal
 HEARTBEAT_SECONDS = _read_number("TOOLBENCH_HEARTBEAT_SECONDS", 5)  # between two heartbeats
 SWEEP_SECONDS = _read_number("TOOLBENCH_SWEEP_SECONDS", 10)  # between two sweeps
