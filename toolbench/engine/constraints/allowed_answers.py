@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from toolbench.engine.constraints.dropped_keywords import DroppedKeyword
 from toolbench.engine.constraints.normalise_schema import SchemaNormaliser
 from toolbench.engine.constraints.schema_support import SchemaSupport, SizeLimits
+from toolbench.engine.strict_json import get_object
 from toolbench.engine.tools.choice import RequestChoice
-from toolbench.engine.types import JsonObject
+from toolbench.engine.types import JsonObject, get_called_function
 
 ANSWER_KEY = "answer"  # the key of the alternatives, where the root of a schema must be an object
 
@@ -32,15 +34,27 @@ class AllowedAnswers:
 
 
 def select_tools(tools_json: Sequence[JsonObject], tool_choice: RequestChoice) -> list[JsonObject]:
-    """Return the tool that a tool choice names, in a list, or all tools if the choice names none of them."""
-    function = tool_choice.get("function") if isinstance(tool_choice, dict) else None
-    name = function.get("name") if isinstance(function, dict) else None
-    return [tool for tool in tools_json if tool["function"]["name"] == name] or list(tools_json)
+    """Return the tools that a tool choice names, or all tools if the choice names none of them."""
+    names = _list_chosen_names(tool_choice) if isinstance(tool_choice, dict) else []
+    return [tool for tool in tools_json if tool["function"]["name"] in names] or list(tools_json)
+
+
+def _list_chosen_names(tool_choice: JsonObject) -> list[Any]:
+    """Return the names in a tool choice: of one tool, or of OpenAI's `allowed_tools`."""
+    choices = get_object(tool_choice.get("allowed_tools")).get("tools", [tool_choice])
+    choice_objects = [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
+    return [get_called_function(choice).get("name") or choice.get("name") for choice in choice_objects]
 
 
 def is_final_answer_allowed(tool_choice: RequestChoice) -> bool:
-    """Return whether a final answer is allowed: not if the choice demands a call; an object names a tool."""
-    return not isinstance(tool_choice, dict) and tool_choice not in ("required", "any")
+    """Return whether a tool choice allows a final answer instead of a call.
+
+    An object demands a call unless its type, or its mode for OpenAI's `allowed_tools`, is `auto` or `none`.
+    """
+    if isinstance(tool_choice, dict):
+        mode = get_object(tool_choice.get("allowed_tools")).get("mode", tool_choice.get("type"))
+        return mode in ("auto", "none")
+    return tool_choice not in ("required", "any")
 
 
 def build_allowed_answers(
