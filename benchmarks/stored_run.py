@@ -1,8 +1,8 @@
 """Process that launches a run in the database of the environment and waits until it is finished.
 
 `python -m benchmarks.stored_run BASE_URL TRIALS CONCURRENCY [MODELS]` prints {"seconds": …}, from the first claim to
-the last end. Each of MODELS cells gets the same number of trials; a remainder is left out. Afterwards it checks the run:
-it fails if a trial did not pass or if a byte that was sent or received is not stored.
+the last end. Each of MODELS cells gets the same number of trials; a remainder is left out. Afterwards it checks the
+run: it fails if a trial did not pass or if a byte that was sent or received is not stored.
 """
 
 import json
