@@ -118,6 +118,11 @@ def test_split_text_reasoning_reads_long_text(part: str) -> None:
     assert (text_left.endswith(part.strip()), reasoning[:3]) == ("</think>" not in part, "Hm.")
 
 
+def test_split_text_reasoning_reads_many_blanks_after_an_object() -> None:
+    text_before = "{}" + " " * 300_000 + "x"
+    assert split_text_reasoning(f"{text_before}</think>y") == ("y", text_before)
+
+
 def test_long_text_in_nested_braces_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed_texts: list[str] = []
 

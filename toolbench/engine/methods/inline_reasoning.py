@@ -71,7 +71,8 @@ class _MaskedJson:
     """
 
     def __init__(self, text: str) -> None:
-        self._mask_character = next((chr(code) for code in _PRIVATE_USE_CODES if chr(code) not in text), "")
+        used_characters = set(text) if chr(_PRIVATE_USE_CODES[0]) in text else set()
+        self._mask_character = next((chr(code) for code in _PRIVATE_USE_CODES if chr(code) not in used_characters), "")
         self._masked_objects: list[str] = []
         text_parts, last_end = [], 0
         for start, end in _find_objects(text) if self._mask_character else ():
@@ -85,11 +86,9 @@ class _MaskedJson:
 
     def is_single_object(self, text: str) -> bool:
         """Return whether a masked text is one JSON object, with or without a fence."""
-        return (
-            bool(self._masked_objects)
-            and re.fullmatch(rf"\s*(?:```\w*)?\s*{self._mask_character}\d+{self._mask_character}\s*(?:```)?\s*", text)
-            is not None
-        )
+        mask = f"{self._mask_character}[0-9]+{self._mask_character}"
+        pattern = rf"\s*+(?:```\w*+)?\s*+{mask}\s*+(?:```)?\s*+"
+        return bool(self._masked_objects) and re.fullmatch(pattern, text) is not None
 
     def unmask(self, text: str) -> str:
         """Return a masked text with its JSON objects restored."""
