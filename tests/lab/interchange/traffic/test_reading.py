@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.lab.interchange.traffic.records import ANSWER, ARGUMENTS, FORMS, MESSAGES, TOOL, build_logged, build_otlp
-from toolbench.lab.interchange.traffic.reading import iter_records
+from toolbench.lab.interchange.traffic.exchanges import TOO_DEEP
+from toolbench.lab.interchange.traffic.reading import NOT_JSON, iter_records
 
 
 def read_one(document: Any) -> Any:
@@ -89,6 +90,17 @@ JSON_VALUES = st.recursive(
 def test_iter_records_accepts_any_json(document: Any) -> None:
     for record in iter_records(json.dumps(document).encode()):
         assert record.exchange or record.reason
+
+
+@pytest.mark.parametrize("levels", [200, 1000])
+def test_iter_records_skips_a_span_with_deeply_nested_values(levels: int) -> None:
+    """From Python 3.13 on, `json.loads` reads values that are nested too deeply for recursive functions."""
+    value = '{"arrayValue": {"values": [' * levels + '{"stringValue": "x"}' + "]}}" * levels
+    span = f'{{"attributes": [{{"key": "gen_ai.x", "value": {value}}}]}}'
+    document = f'{{"resourceSpans": [{{"scopeSpans": [{{"spans": [{span}]}}]}}]}}'
+    (record,) = iter_records(document.encode())
+    assert record.exchange is None
+    assert record.reason in (TOO_DEEP, NOT_JSON)
 
 
 @given(st.binary(max_size=60))

@@ -4,12 +4,13 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from toolbench.engine.strict_json import is_too_deep
+from toolbench.engine.strict_json import MAX_DEPTH, is_too_deep
 from toolbench.lab.interchange.traffic import langfuse, openai, otlp
 from toolbench.lab.interchange.traffic.exchanges import TOO_DEEP, ExchangeSkippedError, RecordedExchange
 
 MAX_FILE_BYTES = 64 << 20
 NOT_JSON = "the record is not a JSON object"
+_MAX_RAW_DEPTH = 4 * MAX_DEPTH  # each level of a value in OTLP is up to four levels of JSON
 
 
 class TrafficRecord(NamedTuple):
@@ -34,6 +35,8 @@ def iter_records(data: bytes) -> Iterator[TrafficRecord]:
     for number, document in _iter_documents(data):
         if not isinstance(document, Mapping):
             yield TrafficRecord(number, None, NOT_JSON)
+        elif is_too_deep(document, _MAX_RAW_DEPTH):
+            yield TrafficRecord(number, None, TOO_DEEP)
         elif "resourceSpans" in document:
             for attributes in otlp.iter_spans(document):
                 yield _read_record(number, otlp.read_span, attributes)
