@@ -139,6 +139,11 @@ def test_bundle_command_refuses_to_overwrite_and_to_import_twice(
         call_command("bundle", 999, "--out", tmp_path / "other.zip")
 
 
+def test_write_bundle_of_a_run_without_cells_says_so() -> None:
+    with pytest.raises(BundleError, match=r"Run \d+ has no cell"):
+        write_bundle_bytes(make_run(), private=True)
+
+
 def test_bundle_of_private_cases_alone_is_refused() -> None:
     run = make_small_run()
     run.cells.update(scenario="a_case_of_my_own")
