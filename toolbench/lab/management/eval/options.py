@@ -268,7 +268,9 @@ class EvalOptions:
     )
     tool_use_mode: str = field(
         default="enforced",
-        metadata=_build_metadata(MODE, "whether a trial needs a call or has no tools", "TOOL_USE_MODE"),
+        metadata=_build_metadata(
+            MODE, "enforced: a trial needs a call; disabled: a trial has no tools", "TOOL_USE_MODE"
+        ),
     )
     failure_policy: str = field(
         default="fatal",
