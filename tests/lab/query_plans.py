@@ -1,7 +1,7 @@
 """Plans of statements as PostgreSQL executed them, for tests of how their work grows."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from django.db import connection, transaction
@@ -20,6 +20,37 @@ def count_most_rows(sql: str, parameters: Mapping[str, Any] | Sequence[Any]) -> 
         cursor.execute("EXPLAIN (ANALYZE, FORMAT JSON) " + sql, parameters)
         (plan,) = cursor.fetchone()
         cursor.execute("SET LOCAL enable_seqscan = on")
+    return _count_most_rows_of_plan(plan)
+
+
+def count_most_rows_if_planned_early(sql: str, types: Mapping[str, str], fill: Callable[[], Mapping[str, Any]]) -> int:
+    """Plan a statement on new tables, call `fill` and return the number of `count_most_rows` for that plan.
+
+    A worker plans a statement once for each connection. In a new database, the tables are empty and without statistics
+    then. Temporary tables of the same names are, too.
+
+    Args:
+        sql: the statement with named parameters.
+        types: SQL types of the parameters by name.
+        fill: stores rows and returns the parameters.
+    """
+    for number, name in enumerate(types, start=1):
+        sql = sql.replace(f"%({name})s", f"${number}")
+    with transaction.atomic(), connection.cursor() as cursor:
+        for table in ("lab_trial", "lab_step"):
+            cursor.execute(f"CREATE TEMPORARY TABLE {table} (LIKE public.{table} INCLUDING ALL) ON COMMIT DROP")
+        cursor.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+        cursor.execute(f"PREPARE early ({', '.join(types.values())}) AS {sql}")
+        cursor.execute(f"EXPLAIN EXECUTE early ({', '.join(['NULL'] * len(types))})")
+        parameters = fill()
+        values = [parameters[name] for name in types]
+        cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE early ({', '.join(['%s'] * len(types))})", values)
+        (plan,) = cursor.fetchone()
+        cursor.execute("DEALLOCATE early")
+    return _count_most_rows_of_plan(plan)
+
+
+def _count_most_rows_of_plan(plan: Any) -> int:
     plans = json.loads(plan) if isinstance(plan, str) else plan
     nodes = _iter_nodes(plans[0]["Plan"])
     return max(_count_rows(node) for node in nodes if node["Node Type"] != "Bitmap Index Scan")

@@ -7,7 +7,7 @@ from django.db import transaction
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, make_trials
 from tests.lab.conftest import RunInThread, wait_for_blocked_sessions
-from tests.lab.query_plans import count_most_rows
+from tests.lab.query_plans import count_most_rows, count_most_rows_if_planned_early
 from toolbench.lab.metrics import cells
 from toolbench.lab.metrics.cells import (
     MAX_RELIABLE_LAG_MS,
@@ -16,7 +16,7 @@ from toolbench.lab.metrics.cells import (
     recompute_all_stale,
     recompute_stale,
 )
-from toolbench.lab.models import Case, CaseSet, Cell, Trial
+from toolbench.lab.models import Case, CaseSet, Cell, Step, Trial
 from toolbench.lab.worker.claims import claim
 from toolbench.lab.worker.storage import Batch, OutcomeWrite, write_batch
 
@@ -263,3 +263,18 @@ def test_recompute_statement_reads_each_trial_at_most_twice() -> None:
     assert count_most_rows(RECOMPUTE_STATEMENT, parameters) <= 2 * 150
     cell.refresh_from_db()
     assert cell.passed == 150
+
+
+def test_recompute_statement_planned_on_empty_tables_is_linear() -> None:
+    def fill() -> dict[str, object]:
+        cell = make_empty_cell()
+        ended, running = make_trial(cell, "pass"), make_trial(cell, "running")
+        for trial in (ended, running):
+            columns = {field.attname: getattr(trial, field.attname) for field in Trial._meta.concrete_fields[1:]}
+            copies = Trial.objects.bulk_create(Trial(**columns) for _ in range(50))
+            step = {"execution": 1, "kind": "exchange", "turn": 0, "started_ms": 0, "duration_ms": 1, "status": 200}
+            Step.objects.bulk_create(Step(trial=copy, ordinal=number, **step) for copy in copies for number in range(3))
+        return {"cells": [cell.pk], "lag": MAX_RELIABLE_LAG_MS, "priced": [], "input": [], "output": []}
+
+    types = {"cells": "bigint[]", "lag": "integer", "priced": "bigint[]", "input": "float[]", "output": "float[]"}
+    assert count_most_rows_if_planned_early(RECOMPUTE_STATEMENT, types, fill) < 1000

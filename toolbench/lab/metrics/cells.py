@@ -16,7 +16,7 @@ from toolbench.lab.metrics.retries import RETRY_COUNTS_SQL
 from toolbench.lab.metrics.spending import (
     COST_SQL,
     HAS_REPORTED_COST_SQL,
-    LOST_SPENDING_SQL,
+    LOST_SPENDING_OF_CELLS_SQL,
     find_prices,
     to_price_columns,
 )
@@ -86,7 +86,7 @@ _CELL_TRIALS_SQL = load_statement("metrics/cell_trials")
 RECOMPUTE_STATEMENT = load_statement(
     "metrics/recompute_cells",
     trials=_CELL_TRIALS_SQL,
-    lost_spending=LOST_SPENDING_SQL,
+    lost_spending=LOST_SPENDING_OF_CELLS_SQL,
     retry_counts=RETRY_COUNTS_SQL,
     cost=COST_SQL,
     has_reported_cost=HAS_REPORTED_COST_SQL,

@@ -19,7 +19,16 @@ def _render_bounded_cost(column: str) -> str:
     return f"CASE WHEN {column} BETWEEN 0 AND {MAX_COST_USD} THEN {column} END"
 
 
-LOST_SPENDING_SQL = load_statement("metrics/lost_spending", step_cost=_render_bounded_cost("step.cost"))
+def _render_lost_spending(steps: str) -> str:
+    return load_statement("metrics/lost_spending", step_cost=_render_bounded_cost("step.cost"), steps=steps)
+
+
+# One join reads the steps of all trials, which is fastest for the trials of large runs.
+LOST_SPENDING_SQL = _render_lost_spending("JOIN lab_step AS step ON step.trial_id = trial.id")
+# The steps are looked up for each trial, for the reason that recompute_cells.sql has.
+LOST_SPENDING_OF_CELLS_SQL = _render_lost_spending(
+    "CROSS JOIN LATERAL (SELECT * FROM lab_step WHERE trial_id = trial.id OFFSET 0) AS step"
+)
 
 # These need `trials`, `spent` and `price`, as the head of cost.sql describes.
 _REPORTED_COST = _render_bounded_cost("trials.cost")
