@@ -3,8 +3,8 @@
 -- Parameters: cells; priced, input, output: configurations with their dollars per million tokens; lag: the
 -- event-loop lag in milliseconds above which the times of a trial are unreliable (counter `saturated`).
 -- Parts: fragments of this folder, and lists of columns that cells.py renders.
--- Planner: a worker plans this statement once, perhaps while the tables are empty. A join of trials with steps would then
--- compare every trial with every stored step, so the fragments look up the steps of each trial; "OFFSET 0" keeps
+-- Planner: a worker plans this statement once, perhaps while the tables are empty. A join of trials with steps would
+-- then compare every trial with every stored step. So the fragments look up the steps of each trial; "OFFSET 0" keeps
 -- PostgreSQL from making a join of that. `paid` has the columns of `trials`, so that the two need not be joined.
 -- Locks: none. The caller has locked the cells in id order.
 WITH {trials}, spent AS ({lost_spending}), retry_counts AS ({retry_counts}), paid AS (
