@@ -45,7 +45,8 @@ class ScenarioPage:
     """Data of the page of one scenario.
 
     Attributes:
-        tools: name, description and JSON Schema of each tool, as text.
+        tools: name, description and JSON Schema of each tool that is offered to the model, as text.
+        hidden_tools: names of the tools that are never offered; a call of one of them fails.
         layer: the policy patch of the scenario as indented JSON; "" if it has none.
         values: names and values of the instance, the values as JSON.
         rule: what counts as a pass, in words.
@@ -54,7 +55,7 @@ class ScenarioPage:
         checks: names of the checks.
         examples: names of the example sets.
         lint: findings on tools that some providers may refuse.
-        constraint_support: the support of each constraint for the tools' schemas; () if there are no tools.
+        constraint_support: the support of each constraint for the tools' schemas; () if no tool is offered.
         seed: the seed of the instance; 0 for the published wording.
         kind: PUBLISHED_WORDING or DRAWN.
         is_case: whether the scenario is a case, which has a single instance.
@@ -65,6 +66,7 @@ class ScenarioPage:
     scenario: Scenario
     instance: Instance
     tools: tuple[tuple[str, str, str], ...]
+    hidden_tools: tuple[str, ...]
     layer: str
     values: tuple[tuple[str, str], ...]
     rule: str
@@ -113,10 +115,12 @@ def get_scenario_page(slug: str, seed: str = "", version: str = "") -> ScenarioP
     code_versions = tuple(scenario.version for scenario in scenarios.list_versions(slug))
     scenario, instance = choose_instance(slug, seed, version)
     verdict = scenario.judge(instance, EMPTY_RUN, scenario.open(instance))
+    offered_tools = [tool for tool in instance.tools if tool.exposed_to_model]
     return ScenarioPage(
         scenario=scenario,
         instance=instance,
-        tools=tuple((tool.name, tool.description, _render_json(dict(tool.parameters))) for tool in instance.tools),
+        tools=tuple((tool.name, tool.description, _render_json(dict(tool.parameters))) for tool in offered_tools),
+        hidden_tools=tuple(tool.name for tool in instance.tools if not tool.exposed_to_model),
         layer=_render_json(instance.layer) if instance.layer else "",
         values=tuple((name, json.dumps(value, ensure_ascii=False)) for name, value in instance.values.items()),
         rule=verdict.rule,
@@ -124,9 +128,9 @@ def get_scenario_page(slug: str, seed: str = "", version: str = "") -> ScenarioP
         has_case_study_rule=verdict.parity_pass is not None,
         checks=tuple(check.name for check in verdict.checks),
         examples=tuple(scenarios.load_example_sets(slug)),
-        lint=lint_tools(instance.tools),
-        constraint_support=tuple(_build_constraint_support(instance.tools, constraint) for constraint in CONSTRAINTS)
-        if instance.tools
+        lint=lint_tools(offered_tools),
+        constraint_support=tuple(_build_constraint_support(offered_tools, constraint) for constraint in CONSTRAINTS)
+        if offered_tools
         else (),
         seed=instance.seed,
         kind=instance.kind,

@@ -32,6 +32,10 @@ _CONNECTION_FIELDS = (
 )
 _MAX_ADDRESS_CHARACTERS = 300
 _HOST_WITHOUT_SCHEME = re.compile(r"[\w-]+(?:\.[\w-]|:\d)")
+_KEY_HELP = (
+    "Stored encrypted in the database and never shown again. {} A key of fewer than 8 characters is masked in headers "
+    "only."
+)
 _TEXTAREA_ATTRIBUTES = {"rows": 3, "spellcheck": "false"}
 
 
@@ -109,10 +113,7 @@ class ProviderForm(forms.Form):
         max_length=4000,
         label="Key",
         widget=forms.PasswordInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
-        help_text=(
-            "Stored encrypted on this machine and never shown again. Leave blank to keep the stored key for the same "
-            "host. A key of fewer than 8 characters is masked in headers only."
-        ),
+        help_text=_KEY_HELP.format("Leave blank to keep the stored key for the same host."),
     )
     key_env = forms.CharField(
         required=False,
@@ -230,6 +231,9 @@ class ProviderForm(forms.Form):
             url_widget = self.fields[name].widget
             assert isinstance(url_widget, UrlInput)
             url_widget.known_secrets = secrets
+        if provider is None:
+            blank_text = "Leave blank if the server needs no key, as most local servers do."
+            self.fields["key"].help_text = _KEY_HELP.format(blank_text)
         remove_headers = self.fields["remove_headers"]
         assert isinstance(remove_headers, forms.MultipleChoiceField)
         remove_headers.choices = [(name, name) for name in (provider.header_names if provider else ())]

@@ -34,3 +34,12 @@ def test_scenario_page_names_keywords_that_constraints_omit(owner_client: Client
     assert ".properties.reasoning.maxLength</code> 80" in rows_by_dialect["strict"]
     assert "nothing" in rows_by_dialect["grammar"]
     assert "What constraints do not enforce" not in read_html(owner_client.get("/scenarios/chat_only/"))
+
+
+def test_scenario_page_counts_offered_tools_and_names_hidden_one(owner_client: Client) -> None:
+    text = read_html(owner_client.get("/scenarios/happy_path/"))
+    tools = text.split('id="tools"')[1]
+    assert "<p>2 offered</p>" in tools
+    assert "Hidden from the model: <code>facts_commit</code>" in tools
+    assert "<summary><code>facts_commit</code>" not in tools
+    assert "Hidden from the model" not in read_html(owner_client.get("/scenarios/classify_intent/"))
