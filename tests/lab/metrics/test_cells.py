@@ -272,7 +272,8 @@ def test_recompute_statement_planned_on_empty_tables_is_linear() -> None:
         for trial in (ended, running):
             columns = {field.attname: getattr(trial, field.attname) for field in Trial._meta.concrete_fields[1:]}
             copies = Trial.objects.bulk_create(Trial(**columns) for _ in range(50))
-            step = {"execution": 1, "kind": "exchange", "turn": 0, "started_ms": 0, "duration_ms": 1, "status": 200}
+            step = {"execution": 1, "kind": "exchange", "turn": 0, "started_ms": 0, "duration_ms": 1}
+            step |= {"status": 200, "ok": True}
             Step.objects.bulk_create(Step(trial=copy, ordinal=number, **step) for copy in copies for number in range(3))
         return {"cells": [cell.pk], "lag": MAX_RELIABLE_LAG_MS, "priced": [], "input": [], "output": []}
 

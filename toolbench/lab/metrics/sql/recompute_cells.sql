@@ -3,9 +3,11 @@
 -- Parameters: cells; priced, input, output: configurations with their dollars per million tokens; lag: the
 -- event-loop lag in milliseconds above which the times of a trial are unreliable (counter `saturated`).
 -- Parts: fragments of this folder, and lists of columns that cells.py renders.
--- Planner: a worker plans this statement once, perhaps while the tables are empty. A join of trials with steps would
--- then compare every trial with every stored step. So the fragments look up the steps of each trial; "OFFSET 0" keeps
--- PostgreSQL from making a join of that. `paid` has the columns of `trials`, so that the two need not be joined.
+-- Planner: a worker plans this statement once, perhaps while the tables are empty. In `spent`, a join would then
+-- compare every running trial with every stored step, so the steps are looked up for each trial; "OFFSET 0" keeps
+-- PostgreSQL from making a join of that. `retry_counts` has a join, since its index has few steps; looking them up for
+-- each trial makes the count of a large cell twice as long. `paid` has the columns of `trials`, so that the two need
+-- not be joined.
 -- Locks: none. The caller has locked the cells in id order.
 WITH {trials}, spent AS ({lost_spending}), retry_counts AS ({retry_counts}), paid AS (
     SELECT trials.*, {cost} AS dollars, {has_reported_cost} AS has_reported_cost,
