@@ -156,6 +156,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "toolbench.web.context_processors.frame",
                 "toolbench.web.context_processors.saved",
+                "toolbench.web.context_processors.entered_values",
             ],
         },
     }

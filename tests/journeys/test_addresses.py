@@ -145,7 +145,7 @@ SENT = {
     "case-set": ("public",),
     "playground": ("key", *MessageForm.base_fields, *MessageRunForm.base_fields),
     "case-mcp": ("server", "authorization", "choose", "tool"),
-    "case-drafts-review": ("draft", "decision", "set"),
+    "case-drafts-review": ("draft", "decision", "set", "all", "page"),
     "alias-new": tuple(AliasForm.base_fields),
     "alias": tuple(AliasForm.base_fields),
     "alias-roll-back": ("binding",),

@@ -1,6 +1,6 @@
-"""Context of every page: theme, role, sections and tabs of the navigation, and the menu of saved views."""
+"""Context of every page: theme, role, navigation, menu of saved views, and values of a refused form."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,6 +11,8 @@ from toolbench.lab.accounts.roles import Role, get_role
 from toolbench.lab.models import Run
 from toolbench.lab.query_params import clean_text, parse_whole_number
 from toolbench.lab.results.saved_views import RESULT_PATHS, ListedView, read_view_menu
+from toolbench.web.rendering import is_part_request
+from toolbench.web.requests import take_entered_values
 from toolbench.web.result_scope import ResultSelection
 
 # Paths of the pages that can show only runs up to a given one.
@@ -231,6 +233,16 @@ def saved(request: HttpRequest) -> dict[str, SavedViews | None]:
             last_run=last_run,
         )
     }
+
+
+def entered_values(request: HttpRequest) -> dict[str, Mapping[str, object]]:
+    """Return the context processor's variables `entered` and `entered_lists`.
+
+    They have the values of the refused form that redirected to this page: the last value of each field, and all values
+    of each. Both are empty without such a form, and for a part of a page.
+    """
+    values = {} if is_part_request(request) else take_entered_values(request)
+    return {"entered": {name: texts[-1] for name, texts in values.items() if texts}, "entered_lists": values}
 
 
 def _find_section(path: str) -> Section | None:

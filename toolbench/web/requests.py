@@ -1,16 +1,30 @@
-"""Functions for requests: find the user, record an action, check a redirect target, build a link."""
+"""Functions for requests: find the user, record an action, refuse a form, check a redirect target, build a link."""
 
+from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth.models import User
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseRedirect
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from toolbench.lab.accounts.audit import Action, record_action
 
-__all__ = ["Action", "build_link", "choose_local_path", "find_user", "find_username", "is_loopback", "record"]
+__all__ = [
+    "Action",
+    "build_link",
+    "choose_local_path",
+    "find_user",
+    "find_username",
+    "is_loopback",
+    "record",
+    "redirect_refused",
+    "take_entered_values",
+]
+_ENTERED = "entered_values"  # key of the session
+_UNKEPT_FIELDS = ("csrfmiddlewaretoken", "key")
 
 
 def find_user(request: HttpRequest) -> User | None:
@@ -36,8 +50,33 @@ def record(request: HttpRequest, action: Action, subject: str, url: str = "") ->
     record_action(find_user(request), action, subject, url)
 
 
+def redirect_refused(request: HttpRequest, sentence: str, url: str) -> HttpResponseRedirect:
+    """Redirect to the page of a refused form, which then shows the reason and the entered values.
+
+    Use it only for a form without secrets, since the session stores the values.
+
+    Args:
+        request: the request that sent the form.
+        sentence: why the form was refused.
+        url: address of the page. Its template reads the values from the variables of `entered_values`.
+    """
+    messages.error(request, sentence)
+    values = {name: texts for name, texts in request.POST.lists() if name not in _UNKEPT_FIELDS}
+    request.session[_ENTERED] = {"path": urlsplit(url).path, "values": values}
+    return HttpResponseRedirect(url)
+
+
+def take_entered_values(request: HttpRequest) -> Mapping[str, Sequence[str]]:
+    """Return the values of the refused form of this page by field, and forget them; empty without such a form."""
+    session = getattr(request, "session", {})
+    if session.get(_ENTERED, {}).get("path") != request.path:
+        return {}
+    values: Mapping[str, Sequence[str]] = session.pop(_ENTERED)["values"]
+    return values
+
+
 def choose_local_path(path: str, default: str = "/") -> str:
-    """Return `path` if it is a path of this site, else `default`."""
+    """Return `path` if it is a path of this site with at most 2,048 characters, else `default`."""
     is_local = path.startswith("/") and url_has_allowed_host_and_scheme(path, allowed_hosts=None)
     return path if is_local else default
 

@@ -1,5 +1,7 @@
 """List of runs and its form: labels, deletion after confirmation, pages."""
 
+import re
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
@@ -46,6 +48,16 @@ def test_run_list_labels_selected_runs_and_filters_by_label(owner_client: Client
     assert f"run {first.pk}" in set(AuditEntry.objects.values_list("subject", flat=True))
     assert "No run has the label" in read_html(owner_client.get("/runs/?label=other"))
     assert Run.objects.get(pk=second.pk).label == ""
+
+
+def test_run_list_refused_action_keeps_label_and_selection(owner_client: Client) -> None:
+    run, other = make_run(), make_run()
+    fields = {"action": "label", "run": [run.pk, 424242], "label": "night", "back": "/runs/"}
+    page = read_html(owner_client.post("/runs/act/", fields, follow=True))
+    assert "There is no run 424242" in page
+    assert 'maxlength="80" value="night"' in page
+    assert f'aria-label="Select run {run.pk}" checked' in re.sub(r"\s+", " ", page)
+    assert f'aria-label="Select run {other.pk}" checked' not in re.sub(r"\s+", " ", page)
 
 
 def test_run_list_deletes_runs_after_confirmation(owner_client: Client) -> None:

@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import pytest
@@ -98,6 +99,8 @@ def test_schedule_buttons_launch_pause_resume_pin_and_delete(owner_client: Clien
     assert "Every 24 hours, next" in press("resume")
     assert "A baseline consists of finished runs" in press("baseline", baseline=[schedule.runs.get().pk])
     schedule.runs.update(state=Run.State.FINISHED)
+    refused = press("baseline", baseline=[schedule.runs.get().pk, 424242])
+    assert f'aria-label="Run {schedule.runs.get().pk} is a baseline" checked' in re.sub(r"\s+", " ", refused)
     assert "Baseline: 1 run." in press("baseline", baseline=[schedule.runs.get().pk])
     assert "This button is not known" in press("explode")
     assert "is deleted. Its runs are kept." in press("delete")

@@ -164,6 +164,7 @@ class MissingTrialsForm:
 
     Attributes:
         target: number of trials that each cell should have; None if it is missing or not a number within the limits.
+        target_text: the target as it was entered; may be empty.
         error: sentence about an invalid target; empty for a valid or missing one.
         cells: ids of the chosen cells; None if the form had no choice of cells.
         shown: number of trials to add that the page showed; 0 if it showed none.
@@ -171,6 +172,7 @@ class MissingTrialsForm:
     """
 
     target: int | None
+    target_text: str
     error: str
     cells: frozenset[int] | None
     shown: int
@@ -184,11 +186,12 @@ class MissingTrialsForm:
         """
         text = values.get("target", "").strip()
         target = parse_whole_number(text, minimum=1, maximum=MAX_CELL_TRIALS)
-        error = f"Enter 1 to {MAX_CELL_TRIALS:,} trials. The page shows the number that the run has."
+        error = f"Enter 1 to {MAX_CELL_TRIALS:,} trials. The table is that of the number that the run has."
         cell_ids = (parse_whole_number(value, minimum=1) for value in values.getlist("cell"))
         cells = frozenset(cell_id for cell_id in cell_ids if cell_id is not None)
         return cls(
             target=target,
+            target_text=text,
             error=error if text and target is None else "",
             cells=cells if cells or "chosen" in values else None,
             shown=parse_whole_number(values.get("shown", "")) or 0,

@@ -30,7 +30,7 @@ from toolbench.web.forms.run_list import RunListAction
 from toolbench.web.forms.start_run import LaunchResult, StartMode, plan_or_launch
 from toolbench.web.launch_keys import USED_KEY, launch_form_once, use_form_key
 from toolbench.web.rendering import is_part_request, redirect_to_short_address, render_page
-from toolbench.web.requests import Action, choose_local_path, find_user, record
+from toolbench.web.requests import Action, choose_local_path, find_user, record, redirect_refused
 from toolbench.web.roles import Role, require_roles
 
 MAX_PAGE = 1_000_000
@@ -54,8 +54,7 @@ def act_on_several(request: HttpRequest) -> HttpResponse:
             return render_page(request, "runs/delete.html", {"runs": action.list_runs(), "back": back})
         sentence = action.execute()
     except RunActionError as error:
-        messages.error(request, str(error))
-        return redirect(back)
+        return redirect_refused(request, str(error), back)
     messages.success(request, sentence)
     record(request, Action.DELETED if action.name == "delete" else Action.CHANGED, action.subject)
     return redirect(back)
@@ -142,8 +141,8 @@ def act(request: HttpRequest, run_id: int) -> HttpResponse:
     try:
         result = _execute(request, run_id, action)
     except (RunActionError, LaunchKeyError) as error:
-        messages.error(request, USED_KEY if isinstance(error, LaunchKeyError) else str(error))
-        return redirect("run", run_id)
+        sentence = USED_KEY if isinstance(error, LaunchKeyError) else str(error)
+        return redirect_refused(request, sentence, reverse("run", args=[run_id]))
     except PaidRequestsUnconfirmedError as needed:
         return render_page(
             request, "runs/act.html", {"run_id": run_id, "repeated_fields": action.repeated_fields, "needed": needed}

@@ -17,7 +17,7 @@ from toolbench.web.forms.errors import add_form_errors
 from toolbench.web.forms.schedule_actions import ScheduleActionError, act_on_rule, act_on_schedule
 from toolbench.web.forms.schedules import PlanIncompleteError, RuleForm, ScheduleForm, read_plan_source
 from toolbench.web.rendering import render_page
-from toolbench.web.requests import Action, find_user, record
+from toolbench.web.requests import Action, find_user, record, redirect_refused
 
 
 @require_safe
@@ -89,8 +89,7 @@ def act(request: HttpRequest, schedule_id: int) -> HttpResponse:
     try:
         sentence = act_on_schedule(schedule, request.POST)
     except ScheduleActionError as error:
-        messages.error(request, str(error))
-        return redirect("schedule", schedule_id)
+        return redirect_refused(request, str(error), reverse("schedule", args=[schedule_id]))
     is_deleted = request.POST.get("action") == "delete"
     _announce(request, Action.DELETED if is_deleted else Action.CHANGED, schedule, sentence)
     return redirect("schedules") if is_deleted else redirect("schedule", schedule_id)

@@ -55,6 +55,14 @@ def test_mcp_page_explains_bad_input(owner_client: Client, fields: dict[str, str
     assert sentence in read_html(response)
 
 
+def test_mcp_page_keeps_server_if_no_tool_is_chosen(owner_client: Client) -> None:
+    page = read_html(owner_client.post("/cases/mcp/", {"server": "weather"}))
+    hidden = dict(re.findall(r'type="hidden" name="(server|url)" value="([^"]*)"', page))
+    assert hidden == {"server": "weather", "url": ""}
+    page = read_html(owner_client.post("/cases/mcp/", {"choose": "1"} | hidden))
+    assert '<option value="weather" selected>' in page
+
+
 def test_mcp_page_does_not_repeat_authorization(owner_client: Client) -> None:
     page = read_html(owner_client.post("/cases/mcp/", {"url": "http://127.0.0.1:1/", "authorization": "Bearer s3cret"}))
     assert "s3cret" not in page

@@ -1,5 +1,7 @@
 """Page of drafts from recorded traffic: import, review and bad input."""
 
+import re
+
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
@@ -61,6 +63,17 @@ def test_drafts_page_invalid_review_changes_nothing(owner_client: Client, fields
     assert [message.level_tag for message in answer.context["messages"]] == ["error"]
     assert not AuditEntry.objects.filter(action="changed").exists()
     assert TrafficDraft.objects.get().state == "open"
+
+
+def test_drafts_page_refused_review_keeps_set_and_choice(owner_client: Client) -> None:
+    upload(owner_client, render_lines(build_logged(), build_logged("Rome?")))
+    chosen, other = TrafficDraft.objects.values_list("pk", flat=True)
+    fields = {"decision": "accept", "draft": [chosen], "set": "s" * 81, "page": "1"}
+    page = read_html(owner_client.post("/cases/drafts/review/", fields, follow=True))
+    assert f'value="{"s" * 81}"' in page
+    checked = re.findall(r'name="draft"\s+value="(\d+)"[^>]*checked', page)
+    assert checked == [str(chosen)]
+    assert f'value="{other}"' in page
 
 
 def test_drafts_page_shows_message_with_lone_surrogate(owner_client: Client) -> None:

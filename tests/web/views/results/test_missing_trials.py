@@ -104,6 +104,8 @@ def test_missing_trials_page_refuses_invalid_target(owner_client: Client, run: R
     cells = list(run.cells.values_list("pk", flat=True))
     answer = owner_client.post(f"/runs/{run.pk}/missing/", {"target": target, "chosen": "1", "cell": cells})
     assert "Enter 1 to 2,000 trials" in read_html(answer)
+    kept = target if target.strip() else "2"
+    assert re.search(rf'id="target"[^>]*value="{re.escape(kept)}"', read_html(answer))
     assert run.trials.count() == 4
 
 

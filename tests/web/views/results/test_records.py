@@ -72,6 +72,14 @@ def test_record_buttons_say_why_they_cannot_act(owner_client: Client, typed: dic
     assert 'class="banner notice error"' in read_html(response)
 
 
+def test_refused_confirmation_keeps_entered_number(owner_client: Client) -> None:
+    make_trials(make_cell(make_config(make_run())), **{"pass": 76})
+    owner_client.post("/decide/records/", {"want": "fastest"})
+    url = f"/decide/records/{DecisionRecord.objects.get().pk}/"
+    page = read_html(owner_client.post(f"{url}act/", {"action": "confirm", "trials": "4321"}, follow=True))
+    assert 'value="4321"' in page
+
+
 def test_record_page_of_unknown_record_is_404(owner_client: Client) -> None:
     assert owner_client.get("/decide/records/999/").status_code == 404
     assert owner_client.get("/decide/records/999/record.json").status_code == 404

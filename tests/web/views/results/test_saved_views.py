@@ -82,6 +82,14 @@ def test_saved_view_refuses_invalid_name_and_address(
     assert not SavedView.objects.exists()
 
 
+def test_refused_view_keeps_entered_name_in_open_menu(owner_client: Client) -> None:
+    entered = {"name": "night check", "address": "/matrix/?q=" + "a" * 2000, "shared": "1"}
+    page = read_html(owner_client.post("/views/", entered, follow=True))
+    assert re.search(r'<details class="menu" open>\s*<summary class="btn">Views', page)
+    assert 'value="night check"' in page
+    assert re.search(r'name="shared"\s+value="1"\s+checked', page)
+
+
 def test_frozen_address_omits_later_runs(owner_client: Client) -> None:
     def add_run(passed: int) -> None:
         make_trials(make_cell(make_config(make_run())), **{"pass": passed})

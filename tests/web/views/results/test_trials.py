@@ -221,6 +221,15 @@ def test_human_verdict_without_reason_is_refused(owner_client: Client) -> None:
     assert owner_client.post("/trials/424242/verdict/", {"verdict": "pass"}).status_code == 404
 
 
+def test_refused_human_verdict_is_shown_again_once(owner_client: Client) -> None:
+    page = f"/trials/{make_failed_trial().pk}/"
+    entered = {"verdict": "pass", "reason": "wrong <city> " * 400, "next": f"{page}?step=0.calls"}
+    assert "Shorten it to 4,000." in read_html(answer := owner_client.post(f"{page}verdict/", entered, follow=True))
+    assert "wrong &lt;city&gt; wrong" in read_html(answer)
+    assert re.search(r'value="pass"\s+required\s+checked', read_html(answer))
+    assert "wrong &lt;city&gt;" not in read_html(owner_client.get(page))
+
+
 def test_trial_list_takes_columns_and_density_from_address(owner_client: Client) -> None:
     make_failed_trial()
     address = "/trials/?outcome=fail&trial_column=path&trial_column=got&density=comfortable"

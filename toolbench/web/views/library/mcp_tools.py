@@ -29,11 +29,15 @@ def choose(request: HttpRequest) -> HttpResponse:
 
 
 def _fill_case(request: HttpRequest) -> HttpResponse:
-    """Show the form of a test case or conversation with the chosen tools, or an error of a tool."""
+    """Show the form of a test case or conversation with the chosen tools.
+
+    If no tool is chosen or one cannot be read, show the form for the same server again, with the error.
+    """
     try:
         draft = build_draft_from_tools(request.POST.getlist("tool"))
     except ToolListError as error:
-        mcp_context = {"form": McpToolsForm(), "choices": None, "problem": str(error)}
+        form = McpToolsForm(initial=request.POST.dict())
+        mcp_context = {"form": form, "choices": None, "problem": str(error)}
         return render_page(request, "cases/mcp.html", mcp_context, status=422)
     if request.POST["choose"] == "playground":
         return render_new_conversation(request, MessageForm.from_draft(draft), MessageRunForm(), TOOLS_NOTE)

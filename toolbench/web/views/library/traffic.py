@@ -10,7 +10,7 @@ from toolbench.lab.interchange.traffic.review import get_draft_page
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.web.forms.case_sources import DraftReviewError, DraftReviewForm, TrafficForm
 from toolbench.web.rendering import render_page
-from toolbench.web.requests import Action, record
+from toolbench.web.requests import Action, record, redirect_refused
 
 
 @require_safe
@@ -37,8 +37,8 @@ def review(request: HttpRequest) -> HttpResponse:
     try:
         sentence = DraftReviewForm(request.POST).save(request.POST.getlist("draft"))
     except DraftReviewError as error:
-        messages.error(request, f"Nothing was changed. {error}")
-    else:
-        record(request, Action.CHANGED, f"drafts from traffic: {sentence}", reverse("case-drafts"))
-        messages.success(request, sentence)
+        page = parse_whole_number(request.POST.get("page", "")) or 1
+        return redirect_refused(request, f"Nothing was changed. {error}", f"{reverse('case-drafts')}?page={page}")
+    record(request, Action.CHANGED, f"drafts from traffic: {sentence}", reverse("case-drafts"))
+    messages.success(request, sentence)
     return redirect("case-drafts")

@@ -33,7 +33,7 @@ from toolbench.lab.results.decide.records import (
 )
 from toolbench.web.downloads import build_file_response, build_table_response
 from toolbench.web.rendering import render_page
-from toolbench.web.requests import Action, find_user
+from toolbench.web.requests import Action, find_user, redirect_refused
 from toolbench.web.requests import record as record_action
 
 
@@ -79,13 +79,13 @@ def export(request: HttpRequest, record_id: int, file_format: str) -> HttpRespon
 def act(request: HttpRequest, record_id: int) -> HttpResponse:
     """Launch the confirmation, or save its result. Paid requests must be confirmed first."""
     record = _get_record_or_404(record_id)
+    url = reverse("record", args=[record.pk])
     try:
         sentence = _run_action(record, request.POST, find_user(request))
-        url = reverse("record", args=[record.pk])
         record_action(request, Action.CHANGED, f"decision record {record.pk}: {sentence}", url)
         messages.success(request, sentence)
     except (NewTrialsError, LaunchError) as refused:
-        messages.error(request, str(refused))
+        return redirect_refused(request, str(refused), url)
     except PaidRequestsUnconfirmedError as needed:
         trials = request.POST.get("trials", "")
         return render_page(request, "records/pay.html", {"record": record, "needed": needed, "trials": trials})

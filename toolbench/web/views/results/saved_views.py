@@ -5,7 +5,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_POST
 
 from toolbench.lab.results.saved_views import SavedViewError, delete_view, save_view
-from toolbench.web.requests import Action, choose_local_path, find_user, record
+from toolbench.web.requests import Action, choose_local_path, find_user, record, redirect_refused
 from toolbench.web.roles import Role, require_roles
 
 
@@ -15,15 +15,15 @@ def save(request: HttpRequest) -> HttpResponse:
     """Save the page at the form's address under the form's name, and redirect to that page."""
     address, user = request.POST.get("address", ""), find_user(request)
     assert user is not None
+    url = choose_local_path(address, "/matrix/")
     try:
         view = save_view(user, request.POST.get("name", ""), address, shared=request.POST.get("shared") == "1")
     except SavedViewError as error:
-        messages.error(request, str(error))
-    else:
-        if view.shared:
-            record(request, Action.ADDED, f"shared view {view.name}", view.address)
-        messages.success(request, f"Saved the view {view.name}.")
-    return HttpResponseRedirect(choose_local_path(address, "/matrix/"))
+        return redirect_refused(request, str(error), url)
+    if view.shared:
+        record(request, Action.ADDED, f"shared view {view.name}", view.address)
+    messages.success(request, f"Saved the view {view.name}.")
+    return HttpResponseRedirect(url)
 
 
 @require_roles(change=Role.VIEWER)

@@ -26,7 +26,7 @@ from toolbench.lab.results.trial_list.table import (
 )
 from toolbench.web.downloads import build_table_response
 from toolbench.web.rendering import render_page
-from toolbench.web.requests import Action, choose_local_path, find_user, record
+from toolbench.web.requests import Action, choose_local_path, find_user, record, redirect_refused
 from toolbench.web.result_scope import get_chips_of_query, link_other_scopes, list_trial_scopes
 from toolbench.web.trial_context import get_trial_context, refresh_when_done
 
@@ -91,6 +91,7 @@ def show(request: HttpRequest, trial_id: int) -> HttpResponse:
 def save_verdict(request: HttpRequest, trial_id: int) -> HttpResponse:
     """Save a human verdict beside that of the judge; redirect to the field `next` or to the trial."""
     url = reverse("trial", args=[trial_id])
+    next_url = choose_local_path(request.POST.get("next", ""), url)
     verdict, reason = request.POST.get("verdict", ""), request.POST.get("reason", "")
     try:
         save_human_verdict(trial_id, find_user(request), verdict=verdict, reason=reason)
@@ -99,8 +100,8 @@ def save_verdict(request: HttpRequest, trial_id: int) -> HttpResponse:
     except Trial.DoesNotExist:
         raise Http404(f"There is no trial {trial_id}; nothing was saved.") from None
     except InvalidFieldsError as error:
-        messages.error(request, f"Nothing was saved. {error}")
-    return HttpResponseRedirect(choose_local_path(request.POST.get("next", ""), url))
+        return redirect_refused(request, f"Nothing was saved. {error}", next_url)
+    return HttpResponseRedirect(next_url)
 
 
 @require_POST
