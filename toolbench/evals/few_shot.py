@@ -16,6 +16,14 @@ def load_sets(scenario: str) -> dict[str, tuple[Message, ...]]:
     return {row["name"]: tuple(_iter_messages(row["exchanges"])) for row in rows}
 
 
+def list_scenarios_by_set() -> dict[str, tuple[str, ...]]:
+    """Return the slugs of the scenarios that have a set, by the name of the set."""
+    slugs: dict[str, tuple[str, ...]] = {}
+    for row in read_table("examples"):
+        slugs[row["name"]] = (*slugs.get(row["name"], ()), row["scenario"])
+    return slugs
+
+
 def _iter_messages(exchanges: list[JsonObject]) -> Iterator[Message]:
     """Yield four messages for each exchange: user, assistant with one call, tool, assistant."""
     for number, exchange in enumerate(exchanges, start=1):

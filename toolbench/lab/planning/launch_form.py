@@ -1,16 +1,17 @@
-"""Choices of the launch form: models, profiles, scenarios, strategies and methods, each with a hint."""
+"""Choices of the launch form: models, profiles, scenarios, strategies, methods and examples, each with a hint."""
 
 import json
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from toolbench.evals import scenarios
+from toolbench.evals import few_shot, scenarios
 from toolbench.evals.statistics.stopping import RATE_NAMES
 from toolbench.evals.types import Scenario
 from toolbench.lab.endpoints.setup_pages import get_providers
 from toolbench.lab.models import Case, CaseSet, Model, Preset, Provider, SamplingProfile
 from toolbench.lab.planning.lookup import DEFAULT_PROFILE, METHODS
+from toolbench.lab.planning.run_request import NO_EXAMPLES
 from toolbench.lab.scenarios.case_sets import build_set_word, list_nonempty_sets
 from toolbench.providers.simulated.personas import load_personas
 
@@ -134,6 +135,7 @@ class LaunchChoices:
     sets: tuple[tuple[str, tuple[str, ...]], ...]
     strategies: tuple[ChoiceList, ...]
     methods: tuple[ChoiceList, ...]
+    examples: tuple[ChoiceList, ...]
 
 
 def get_launch_choices() -> LaunchChoices:
@@ -151,7 +153,14 @@ def get_launch_choices() -> LaunchChoices:
         ),
         strategies=list_strategy_choices(),
         methods=(ChoiceList(tuple(FormChoice(name, name, METHOD_HINTS[name]) for name in METHODS)),),
+        examples=(ChoiceList(tuple(_iter_example_sets())),),
     )
+
+
+def _iter_example_sets() -> Iterator[FormChoice]:
+    yield FormChoice(NO_EXAMPLES, NO_EXAMPLES, "the prompt of the scenario alone")
+    for name, slugs in few_shot.list_scenarios_by_set().items():
+        yield FormChoice(name, name, f"solved examples before the prompt; only for {', '.join(slugs)}")
 
 
 def _list_providers() -> tuple[ProviderChoices, ...]:

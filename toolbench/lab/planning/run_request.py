@@ -10,6 +10,7 @@ from toolbench.lab.errors import InvalidFieldsError
 
 MAX_CELL_TRIALS = 2_000  # trials of one cell that a form accepts
 MAX_RUN_LIMIT = 2**31 - 1  # largest request or token limit of a run: the maximum of an integer column
+NO_EXAMPLES = "none"  # word of pages and addresses for the examples ""
 # Values of `RunRequest.streams` by the option of the form.
 STREAMS_BY_OPTION = {"none": (False,), "streamed": (True,), "both": (False, True)}
 

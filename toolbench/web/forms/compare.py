@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from toolbench.lab.metrics.result_filter import CHOICE_COLUMNS, DATE_NAMES
+from toolbench.lab.planning.run_request import NO_EXAMPLES
 from toolbench.lab.results.compare.choices import CompareChoices
 from toolbench.lab.results.compare.query import AXES, SIDE_LETTERS, CompareQuery
-from toolbench.lab.results.trial_list.filter import NO_EXAMPLES, STREAMED, WHOLE
+from toolbench.lab.results.trial_list.filter import STREAMED, WHOLE
 
 CHIP_NAMES = frozenset({*CHOICE_COLUMNS, *DATE_NAMES, "upto"})  # parameters that the chips send
 HIDDEN_AXES = {"published"}  # axes of a comparison that have no input

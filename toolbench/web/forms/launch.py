@@ -10,7 +10,7 @@ from django.http import QueryDict
 from toolbench.evals.scenarios import PACKS
 from toolbench.evals.statistics.quantiles import count_more_answers_for_bounds
 from toolbench.lab.planning.launch_form import RATE_CHOICES, FormChoice, LaunchChoices, ProviderChoices, list_choices
-from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, STREAMS_BY_OPTION, RunRequest
+from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, NO_EXAMPLES, STREAMS_BY_OPTION, RunRequest
 from toolbench.lab.scenarios.case_sets import expand_set_words
 from toolbench.web.forms.json_object import JsonObjectField
 
@@ -40,9 +40,9 @@ INSTANCE_KIND_CHOICES = [
 # A URL with any of these parameters describes a plan; without them, the page shows the form with its defaults.
 PLAN_FIELDS = {"models", "profiles", "scenarios", "strategies", "methods", "trials"}
 
-
 ADVANCED_FIELDS = (
     "methods",
+    "examples",
     "probe_unknown",
     "stream",
     "instance_kind",
@@ -65,7 +65,7 @@ class LaunchForm(forms.Form):
     """Launch form. Multiple choices are checkboxes, so that the form works without a script.
 
     Attributes:
-        choices: models, profiles, scenarios, strategies and methods that the form offers.
+        choices: models, profiles, scenarios, strategies, methods and examples that the form offers.
     """
 
     title = forms.CharField(max_length=200, required=False, label="Title")
@@ -76,6 +76,7 @@ class LaunchForm(forms.Form):
     scenarios = forms.MultipleChoiceField(error_messages={"required": "Choose at least one scenario."})
     strategies = forms.MultipleChoiceField(label="Strategy", initial=["production"])
     methods = forms.MultipleChoiceField(label="Method", initial=["native"])
+    examples = forms.MultipleChoiceField(required=False, label="Examples", initial=[NO_EXAMPLES])
     probe_unknown = forms.BooleanField(required=False, initial=True, label="Probe models with unknown capabilities")
     stream = forms.ChoiceField(
         choices=STREAM_CHOICES,
@@ -185,6 +186,7 @@ class LaunchForm(forms.Form):
             "scenarios": list_choices(choices.scenarios),
             "strategies": list_choices(choices.strategies),
             "methods": list_choices(choices.methods),
+            "examples": list_choices(choices.examples),
         }
         for name, values in choices_by_field.items():
             field = self.fields[name]
@@ -234,7 +236,7 @@ class LaunchForm(forms.Form):
         This is so if one of these fields has an error, or a value that is neither blank nor its default.
         """
         return any(
-            name in self.errors or self[name].value() not in (self.fields[name].initial, None, "")
+            name in self.errors or self[name].value() not in (self.fields[name].initial, None, "", [])
             for name in ADVANCED_FIELDS
         )
 
@@ -278,6 +280,7 @@ class LaunchForm(forms.Form):
             enforce_applicability=not data["every_profile"],
             strategies=tuple(data["strategies"]),
             methods=tuple(data["methods"]),
+            examples=tuple("" if name == NO_EXAMPLES else name for name in data["examples"] or [NO_EXAMPLES]),
             probe_unknown=data["probe_unknown"],
             streams=STREAMS_BY_OPTION[data["stream"] or "none"],
             scenarios=expand_set_words(data["scenarios"]),

@@ -54,6 +54,7 @@ def test_compare_page_links_failures_that_the_metric_counts() -> None:
     ("fields", "purpose", "has_plan"),
     [
         ({}, "", True),
+        ({"examples": "weather-1"}, "", True),
         ({"examples": "one_call"}, "", False),
         ({"tool_use_mode": "relaxed"}, "", False),
         ({}, Run.PLAYGROUND, False),
@@ -77,6 +78,15 @@ def test_sides_page_plans_streamed_and_whole_answers() -> None:
     recompute_stale_cells()
     query = CompareQuery.from_query(QueryDict(f"run={run.pk}&a_stream=whole&b_stream=streamed"))
     assert QueryDict(get_sides_page(query).plan_query)["stream"] == "both"
+
+
+def test_sides_page_plans_trials_with_and_without_examples() -> None:
+    run, model = make_run(), make_model()
+    for examples in ("", "weather-1"):
+        make_trial(make_cell(make_config(run, model, examples=examples)))
+    recompute_stale_cells()
+    query = CompareQuery.from_query(QueryDict(f"run={run.pk}&a_examples=none&b_examples=weather-1"))
+    assert QueryDict(get_sides_page(query).plan_query).getlist("examples") == ["none", "weather-1"]
 
 
 def test_sides_page_counts_new_trials_of_a_running_run() -> None:

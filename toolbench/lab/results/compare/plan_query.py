@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from urllib.parse import urlencode
 
+from toolbench.evals.few_shot import list_scenarios_by_set
 from toolbench.lab.models import Run, RunConfig
-from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, STREAMS_BY_OPTION
+from toolbench.lab.planning.run_request import MAX_CELL_TRIALS, NO_EXAMPLES, STREAMS_BY_OPTION
 from toolbench.lab.results.compare.baseline import BaselineComparison
 from toolbench.lab.results.compare.strata import collect_cell_ids
 
@@ -19,8 +20,8 @@ def build_plan_query(comparison: BaselineComparison) -> str:
 
     Returns:
         The query string; "" if the sides lack no trials, or if the launch form cannot plan them in one run: a
-        configuration has examples, has no model here or is of the playground; the tool-use modes differ; or the plan
-        has more than MAX_CELL_TRIALS per cell, or its query string more than MAX_QUERY_CHARACTERS.
+        configuration has an unknown example set, has no model here or is of the playground; the tool-use modes differ;
+        or the plan has more than MAX_CELL_TRIALS per cell, or its query string more than MAX_QUERY_CHARACTERS.
     """
     strata_by_side = [comparison.pool.select(strata) for strata in comparison.strata]
     cell_ids = collect_cell_ids(chain.from_iterable(strata_by_side))
@@ -31,7 +32,9 @@ def build_plan_query(comparison: BaselineComparison) -> str:
     configs = list(rows.distinct().order_by("pk"))
     if trials_per_cell > MAX_CELL_TRIALS or not configs:
         return ""
-    if any(config.model_id is None or config.examples or config.run.purpose == Run.PLAYGROUND for config in configs):
+    if any(config.model_id is None or config.run.purpose == Run.PLAYGROUND for config in configs):
+        return ""
+    if not {config.examples for config in configs} <= {"", *list_scenarios_by_set()}:
         return ""
     if len({config.tool_use_mode for config in configs}) > 1:  # a run has only one
         return ""
@@ -45,8 +48,7 @@ def build_launch_query(
 ) -> str:
     """Return the query string that prefills the launch form with the settings of these configurations.
 
-    Settings that a run has only once are those of the first configuration. Examples are left out, since the launch form
-    does not have them.
+    Settings that a run has only once are those of the first configuration.
 
     Args:
         configs: at least one configuration, with their runs; each has a model.
@@ -66,4 +68,5 @@ def build_launch_query(
     pairs += [("models", pk) for pk in sorted({config.model_id for config in configs if config.model_id})]
     pairs += [("profiles", name) for name in sorted({config.profile for config in configs})]
     pairs += [("methods", name) for name in sorted({config.method for config in configs})]
+    pairs += [("examples", name or NO_EXAMPLES) for name in sorted({config.examples for config in configs})]
     return urlencode([*pairs, *(("scenarios", slug) for slug in scenarios)])

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl, urlencode
 
 from toolbench.lab.metrics.result_filter import DATE_NAMES, NO_FILTER, ResultFilter, parse_day
+from toolbench.lab.planning.run_request import NO_EXAMPLES
 from toolbench.lab.query_params import QueryParams, clean_text, parse_whole_number
-from toolbench.lab.results.trial_list.filter import NO_EXAMPLES, STREAMED, WHOLE
+from toolbench.lab.results.trial_list.filter import STREAMED, WHOLE
 
 AXES = {
     "run": "Run", "config": "Configuration", "provider": "Provider", "model": "Model", "canonical": "Same weights",

@@ -14,8 +14,9 @@ from toolbench.lab.metrics.tally import Tally, add_tallies, build_tally
 from toolbench.lab.metrics.times import Times, build_times
 from toolbench.lab.metrics.values import Figure, MetricInput, MetricValue, compute_metric
 from toolbench.lab.models import Provider, RunConfig
+from toolbench.lab.planning.run_request import NO_EXAMPLES
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
-from toolbench.lab.results.trial_list.filter import NO_EXAMPLES, STREAMED, WHOLE, TrialFilter
+from toolbench.lab.results.trial_list.filter import STREAMED, WHOLE, TrialFilter
 
 SETTING_FIELDS = ("strategy", "method", "examples", "tool_use_mode", "instance_kind", "stream")
 FIELD_LABELS = {"tool_use_mode": "tool use", "instance_kind": "instances", "stream": "answers"}

@@ -14,6 +14,7 @@ from toolbench.lab.metrics.retries import RETRY_CONDITIONS, filter_by_retries
 from toolbench.lab.metrics.scenario_groups import CONTROL_GROUP
 from toolbench.lab.metrics.scenario_versions import build_exclusion, is_version_tokens
 from toolbench.lab.models import Run, RunConfig, Trial
+from toolbench.lab.planning.run_request import NO_EXAMPLES
 from toolbench.lab.query_params import QueryParams, clean_text, parse_whole_number
 from toolbench.lab.results.scopes import IMPORTED, NAMED_RUNS, REAL, SIMULATED
 from toolbench.lab.results.table_layout import USUAL_LAYOUT, TableLayout
@@ -29,7 +30,6 @@ from toolbench.lab.results.trial_list.sort_columns import DEFAULT_SORT, SORTS
 MAX_VALUE_CHARS = 1_000  # characters of a value that is not a list, such as a signature or a JSON path
 MAX_LISTED = 2_000  # ids, ranges or tokens in one field
 STREAMED, WHOLE = "streamed", "whole"
-NO_EXAMPLES = "none"
 _COMPOSITE_FIELDS = ("ignored", "chosen", "layout")  # not parameters with one text value
 ALL_SCOPES = "all"
 ID_FIELDS = ("run", "cell", "config", "alike", "version", "instance", "cause_version")
