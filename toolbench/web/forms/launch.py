@@ -38,7 +38,7 @@ INSTANCE_KIND_CHOICES = [
     ("drawn", "drawn from a new seed for every repeat"),
 ]
 # A URL with any of these parameters describes a plan; without them, the page shows the form with its defaults.
-PLAN_FIELDS = {"models", "profiles", "scenarios", "strategies", "methods", "trials"}
+PLAN_FIELDS = {"models", "profiles", "scenarios", "strategies", "methods", "examples", "trials"}
 
 ADVANCED_FIELDS = (
     "methods",

@@ -105,7 +105,6 @@ class MessageRunForm(CaseRunForm):
     method = forms.ChoiceField(label="Method", choices=[(name, name) for name in METHODS])
     stream = forms.BooleanField(label="Stream the answer", required=False)
     source = forms.IntegerField(required=False, widget=forms.HiddenInput)
-    field_order = ("model", "profile", "strategy", "method", "trials", "stream")
 
     def __init__(
         self, data: QueryDict | None = None, *, settings: MessageSettings = _DEFAULT_SETTINGS, source: int | None = None

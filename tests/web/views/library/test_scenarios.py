@@ -43,3 +43,9 @@ def test_scenario_page_counts_offered_tools_and_names_hidden_one(owner_client: C
     assert "Hidden from the model: <code>facts_commit</code>" in tools
     assert "<summary><code>facts_commit</code>" not in tools
     assert "Hidden from the model" not in read_html(owner_client.get("/scenarios/classify_intent/"))
+
+
+def test_scenario_page_of_unknown_scenario_says_so(owner_client: Client) -> None:
+    answer = owner_client.get("/scenarios/unknown_task/")
+    assert answer.status_code == 404
+    assert "There is no scenario unknown_task" in read_html(answer)

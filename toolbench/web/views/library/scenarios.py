@@ -18,6 +18,6 @@ def show(request: HttpRequest, slug: str) -> HttpResponse:
     """Show an instance of a scenario for ?seed= and ?version=; without a seed, in the published wording."""
     try:
         page = get_scenario_page(slug, request.GET.get("seed", ""), request.GET.get("version", ""))
-    except KeyError as error:
-        raise Http404 from error
+    except KeyError:
+        raise Http404(f"There is no scenario {slug}; a later version may have renamed or removed it.") from None
     return render_page(request, "scenarios/show.html", {"page": page})
