@@ -16,6 +16,6 @@ for (const link of document.querySelectorAll("[data-png]")) {
   link.hidden = false;
   link.addEventListener("click", (event) => {
     event.preventDefault();
-    save(link).catch(() => location.assign(link.href)); // the SVG file, or the page that says why there is none
+    save(link).catch(() => location.assign(link.href)); // opens the SVG file, or a page that says why there is none
   });
 }

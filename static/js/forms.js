@@ -1,4 +1,5 @@
-// A form with POST is sent once if its button is pressed twice: a second schedule, token or provider would be made.
+// A form with POST is not sent again within PAUSE_MS, so that a double press creates no second schedule, token or
+// provider.
 const PAUSE_MS = 2000;
 const lastSent = new WeakMap(); // time of the last submission by form
 

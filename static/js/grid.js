@@ -187,7 +187,7 @@ onKey("f", () => {
 });
 document.addEventListener("click", (event) => {
   const link = findCell(event);
-  if (link && !link.hasAttribute("href")) showCard(link); // a finger has no other way to the card
+  if (link && !link.hasAttribute("href")) showCard(link); // a touch screen has no other way to the card
   if (!link?.matches(".c > a[href]") || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
   event.preventDefault();
   clearTimeout(cardTimer);

@@ -30,7 +30,7 @@ for (const number of [1, 2, 3, 4, 5, 6, 7, 8, 9]) {
 }
 onKey("?", () => document.getElementById("keys")?.togglePopover());
 
-// Escape closes an open menu first; a second one then does what the page says.
+// Escape closes an open menu first; the next Escape then does what the page uses this key for.
 document.addEventListener("keydown", (event) => {
   const menu = event.key === "Escape" && document.querySelector("details:is(.menu, .account)[open]");
   const front = document.querySelector("dialog[open], :popover-open");

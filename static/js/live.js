@@ -1,5 +1,5 @@
-// htmx replaces the live part of a page as a whole. This script keeps the scroll positions of the boxes in this part,
-// and leaves the part as it is while something in it is pressed: the press would be lost. The next answer follows soon.
+// htmx replaces the live part of a page as a whole. This script keeps the scroll positions of the boxes in this part.
+// While something in the part is pressed, the script skips the replacement, which would lose the press.
 const positions = new Map(); // left and top by the index of a box
 const listBoxes = () => document.querySelectorAll("#live .scroll");
 

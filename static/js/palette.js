@@ -3,7 +3,7 @@ const palette = document.getElementById("palette");
 const field = palette.querySelector("input");
 const results = document.getElementById("palette-found");
 let lastRequest = 0; // number of the last request; older answers are ignored
-let lastSearch = Promise.resolve(); // ends when the results are those of the field
+let lastSearch = Promise.resolve(); // resolves when the results are those of the text in the field
 
 // Returns the HTML of the results; empty if they cannot be read, as after the end of the session.
 async function readResults(text) {
@@ -54,7 +54,7 @@ document.addEventListener("keydown", (event) => {
 field.addEventListener("input", () => { lastSearch = search(); });
 palette.querySelector("form").addEventListener("submit", async (event) => {
   event.preventDefault();
-  await lastSearch; // before it, the results are those of an earlier text
+  await lastSearch; // until then, the results are those of an earlier text
   const chosen = listLinks().find((link) => link.getAttribute("aria-selected") === "true");
   if (chosen) chosen.click();
   else event.target.submit();

@@ -54,7 +54,8 @@ def identify_request(get_response: GetResponse) -> GetResponse:
 class SignInMiddleware(LoginRequiredMiddleware):
     """Middleware that redirects to the page to sign in, which then leads back to the requested page.
 
-    A part of a page that htmx requests, as every second for a run, cannot contain that page: htmx opens it instead.
+    A part of a page cannot contain the page to sign in. If htmx requests a part, as it does every second for a running
+    run, the response makes htmx open the whole page to sign in.
     """
 
     def handle_no_permission(

@@ -126,7 +126,7 @@ def _draw_band(measured: list[tuple[float, TrendPoint]], top: float) -> str:
 
 
 def _draw_paths(xs: list[float], points: tuple[TrendPoint, ...], top: float) -> tuple[str, ...]:
-    """Return the corners of each part of the line that has at least two runs.
+    """Return the corners of the line, in parts of at least two runs.
 
     A run without a value ends a part.
     """

@@ -1,6 +1,6 @@
-"""What a page of results shows: its scope or runs, filter and layout. Links to other tabs keep it.
+"""Selection that a page of results shows: scope or runs, filter and layout.
 
-The links of the switch between scopes keep all filters of the page.
+Links to other tabs keep the selection. The links of the switch between scopes keep all filters of the page.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -50,7 +50,7 @@ CHOSEN_CONFIGURATIONS = "Chosen configurations"
 
 @dataclass(frozen=True, slots=True)
 class ResultSelection:
-    """What a page of results shows.
+    """Selection that a page of results shows.
 
     Attributes:
         scope: a key of SCOPE_LABELS; ignored if `runs` is not empty.
@@ -77,7 +77,7 @@ class ResultSelection:
         return cls(scope if scope in SCOPE_LABELS else REAL, runs, chosen, TableLayout.from_query(query))
 
     def build_query(self, url: str) -> str:
-        """Return the query string, with its question mark, with which the page at `url` shows the same.
+        """Return the query string, with its question mark, with which the page at `url` shows this selection.
 
         Returns:
             The query string, without a scope that the page cannot show; empty if the page has no scopes or nothing

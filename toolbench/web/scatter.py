@@ -147,8 +147,8 @@ def _stretch(percent: float) -> float:
 def _find_longest_seconds(rows: Sequence[DecideRow], within_ms: float | None) -> float:
     """Return the end of the time axis in seconds.
 
-    The axis ends beyond every p95, beyond every upper bound or twice its p95, whichever is less, and beyond the limit
-    if that is at most three times the longest of these.
+    Each row needs its p95 or, if it is longer, its upper bound up to twice the p95. The axis is a tenth longer than the
+    longest of these times, or than the limit if this is longer and at most three times the longest.
     """
     quantiles = [row.assessment.p95 for row in rows if row.assessment.p95]
     longest_ms = max(

@@ -12,7 +12,7 @@ from toolbench.lab.interchange.safe_zip import RunImportError, count_unpacked_by
 from toolbench.lab.models import Replay, Run
 
 MAX_FILE_BYTES = 64 << 20
-MAX_IMMEDIATE_BYTES = 256 << 10  # imported during the request, in less than two seconds
+MAX_IMMEDIATE_BYTES = 256 << 10  # of a file that is imported during the request, in less than two seconds
 MAX_IMMEDIATE_UNPACKED_BYTES = 2 << 20  # limit of an archive after unpacking, for an import during the request
 
 

@@ -23,7 +23,7 @@ _LIST_KINDS = ("list", "transforms", "order", "names")
 def _build_field(name: str) -> forms.Field:
     """Return the field of a setting.
 
-    An empty field does not set it, and `null` removes the value of lower layers.
+    An empty field leaves the setting as the lower layers have it; `null` removes their value.
     """
     setting = _SETTINGS[name]
     words = ("true", "false") if setting.kind == "flag" else setting.choices if setting.kind == "choice" else ()

@@ -94,10 +94,7 @@ def _describe_bar(compared: RateComparison, estimate: Difference) -> str:
 
 
 def _build_axis(estimate: Difference | None) -> dict[str, str]:
-    """Return the positions of both bounds and of the difference, in percent of the axis.
-
-    The result is {} without a difference.
-    """
+    """Return the positions of both bounds and of the difference, in percent of the axis; {} without a difference."""
     if estimate is None:
         return {}
     shares = {"low": estimate.low, "value": estimate.value, "high": estimate.high}

@@ -52,7 +52,7 @@ def show(request: HttpRequest, probe_id: int) -> HttpResponse:
 
 @require_POST
 def adopt(request: HttpRequest, probe_id: int) -> HttpResponse:
-    """Save the proposed preset as a workaround of the model."""
+    """Save the preset that a probe proposes as a workaround of its model."""
     probe = get_object_or_404(Probe, pk=probe_id)
     try:
         preset = adopt_preset(probe_id)

@@ -93,7 +93,13 @@ def act(request: HttpRequest, record_id: int) -> HttpResponse:
 
 
 def _run_action(record: DecisionRecord, values: QueryDict, owner: User | None) -> str:
-    """Run the action and return a message about it."""
+    """Save the result of the confirmation, or launch it, and return a sentence about the action.
+
+    Raises:
+        NewTrialsError: the action is not possible.
+        LaunchError: the run cannot be launched.
+        PaidRequestsUnconfirmedError: paid requests must be confirmed first.
+    """
     if values.get("action") == "keep":
         save_confirmation(record)
         return "Confirmation saved. The record reports its result."
