@@ -215,6 +215,12 @@ def add_models(provider_id: int, names: Iterable[str]) -> int:
     return len(Model.objects.bulk_create(models, ignore_conflicts=True))
 
 
+def list_missing_names(provider_id: int, names: Iterable[str]) -> list[str]:
+    """Return the names, without repeats and blank ones, that no model of the provider has."""
+    existing_names = set(Model.objects.filter(provider=provider_id).values_list("name", flat=True))
+    return [name for name in dict.fromkeys(map(str.strip, names)) if name and name not in existing_names]
+
+
 def _is_model_name(text: str) -> bool:
     """Return whether a text can be the name of a model; NUL and lone surrogates are not printable."""
     return 0 < len(text) <= MAX_MODEL_NAME_CHARACTERS and text.isprintable()

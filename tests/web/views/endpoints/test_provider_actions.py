@@ -42,3 +42,14 @@ def test_models_page_keeps_entered_names_that_are_refused(owner_client: Client) 
     assert response.status_code == 422
     assert "No model was added" in text
     assert f">m/one\n{too_long}</textarea>" in text
+
+
+def test_models_page_names_refused_names_beside_added_ones(owner_client: Client) -> None:
+    provider = make_model("m/one").provider
+    entered = f"m/two\n{'x' * 201}\n"
+    response = owner_client.post(f"/providers/{provider.pk}/models/", {"more": entered})
+    text = read_html(response)
+    assert response.status_code == 422
+    assert "1 model added." in text
+    assert f"cannot have a model of this name: {'x' * 80}<" in text
+    assert f">{entered}</textarea>" in text

@@ -16,6 +16,8 @@ from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, record
 from toolbench.web.roles import Role, require_roles
 
+MAX_SHOWN_NAMES, MAX_SHOWN_CHARACTERS = 5, 80  # of names in a message
+
 
 @require_safe
 def list_providers(request: HttpRequest) -> HttpResponse:
@@ -79,7 +81,7 @@ def delete(request: HttpRequest, provider_id: int) -> HttpResponse:
 def choose_models(request: HttpRequest, provider_id: int) -> HttpResponse:
     """Show the models that a provider offers; on POST, request a new list or add models.
 
-    If no model is added, the page keeps the entered names.
+    If no model is added, or an entered name is not, the page keeps the entered names.
     """
     provider = get_object_or_404(Provider, pk=provider_id)
     if "ask" in request.POST:
@@ -94,7 +96,7 @@ def choose_models(request: HttpRequest, provider_id: int) -> HttpResponse:
 
 
 def _add_models(request: HttpRequest, provider: Provider) -> bool:
-    """Add the models that the form names, with a message; return whether any was added."""
+    """Add the models that the form names, with a message; return whether any was added and no name was refused."""
     names = [*request.POST.getlist("name"), *request.POST.get("more", "").splitlines()]
     added = offered_models.add_models(provider.pk, names)
     if not added:
@@ -106,7 +108,12 @@ def _add_models(request: HttpRequest, provider: Provider) -> bool:
     models = f"{added} model{'' if added == 1 else 's'}"
     record(request, Action.ADDED, f"{models} of {provider.name}", reverse("provider", args=[provider.pk]))
     messages.success(request, f"{models} added. Start a run to try them.")
-    return True
+    if missing := offered_models.list_missing_names(provider.pk, names):
+        shown = ", ".join(name[:MAX_SHOWN_CHARACTERS] for name in missing[:MAX_SHOWN_NAMES])
+        messages.error(
+            request, f"{len(missing)} not added, since the provider cannot have a model of this name: {shown}"
+        )
+    return not missing
 
 
 def _save_provider(request: HttpRequest, provider_id: int, form: ProviderForm) -> bool:
