@@ -51,15 +51,6 @@ def test_provider_forms_state_minimum_length_of_masked_keys(owner_client: Client
     assert re.search(rf"fewer than {MIN_SECRET_CHARS} characters[^<]*masked in headers only", text)
 
 
-def test_provider_form_says_where_key_is_stored_and_when_it_may_be_blank(owner_client: Client) -> None:
-    new = read_html(owner_client.get("/providers/new/"))
-    stored = read_html(owner_client.get(f"/providers/{make_provider('Mine').pk}/"))
-    assert all("Stored encrypted in the database" in text for text in (new, stored))
-    assert "Leave blank if the server needs no key, as most local servers do" in new
-    assert "keep the stored key" not in new
-    assert "Leave blank to keep the stored key for the same host" in stored
-
-
 def test_models_page_with_wrong_key_shows_status_of_provider(owner_client: Client, server: ScriptedServer) -> None:
     server.set_script(error_reply(401, "Incorrect API key provided"))
     provider = make_provider("Mine", base_url=server.base_url)
