@@ -10,7 +10,7 @@ from django.core.management import get_commands
 
 from toolbench import installation
 from toolbench.cli.verbs import EXPORT_COMMANDS, IMPORT_COMMANDS, VERBS
-from toolbench.installation import build_command, get_var_folder, replace_wildcard_host
+from toolbench.installation import build_command, build_log_path, get_var_folder, replace_wildcard_host
 
 
 def test_get_var_folder_of_checkout_is_beside_package() -> None:
@@ -33,6 +33,14 @@ def test_get_var_folder_of_wheel_is_in_user_folder(
     monkeypatch.setattr(installation, "IS_WHEEL", True)
 
     assert get_var_folder(environment) == expected
+
+
+def test_build_log_path_is_absolute_outside_of_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert build_log_path("web.log", {}) == "var/log/web.log"
+    assert build_log_path("", {"TOOLBENCH_VAR": "/data"}) == "/data/log"
+
+    monkeypatch.setattr(installation, "IS_WHEEL", True)
+    assert build_log_path("web.log", {"XDG_DATA_HOME": "/home/me"}) == "/home/me/toolbench/log/web.log"
 
 
 @pytest.mark.parametrize(

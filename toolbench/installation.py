@@ -43,6 +43,17 @@ def get_var_folder(environment: Mapping[str, str] = os.environ) -> Path:
     return Path(environment.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "toolbench"
 
 
+def build_log_path(name: str = "", environment: Mapping[str, str] = os.environ) -> str:
+    """Return the path of a log file as pages show it: relative to a checkout that contains it, otherwise absolute.
+
+    Args:
+        name: name of the file; "" for the folder of all logs.
+        environment: environment variables, see `get_var_folder`.
+    """
+    path = get_var_folder(environment) / f"log/{name}"
+    return str(path.relative_to(PACKAGE.parent) if not IS_WHEEL and path.is_relative_to(PACKAGE.parent) else path)
+
+
 def build_command(verb: str, arguments: str = "", *, is_wheel: bool = IS_WHEEL) -> str:
     """Return the shell command that a user enters for a verb, which depends on the kind of installation.
 

@@ -8,6 +8,7 @@ from django.test import Client, RequestFactory
 from django.utils import timezone
 
 from tests.page_html import read_html
+from toolbench.installation import build_log_path
 from toolbench.lab.models import ServiceAddress
 from toolbench.lab.serving.aliases import GATEWAY_NAME
 from toolbench.web.views.errors import server_error
@@ -28,7 +29,7 @@ def test_server_error_of_internal_error_names_log() -> None:
     except RuntimeError:
         response = server_error(RequestFactory().get("/"))
     assert response.status_code == 500
-    assert "var/log/web.log" in read_html(response)
+    assert build_log_path("web.log") in read_html(response)
 
 
 @pytest.mark.django_db

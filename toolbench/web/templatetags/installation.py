@@ -1,8 +1,8 @@
-"""Template tag for commands, which differ between a checkout of the project and an installed wheel."""
+"""Template tags for commands and log files, which differ between a checkout of the project and an installed wheel."""
 
 from django import template
 
-from toolbench.installation import build_command
+from toolbench.installation import build_command, build_log_path
 
 register = template.Library()
 
@@ -16,3 +16,9 @@ def command(verb: str, arguments: str = "") -> str:
         arguments: text that follows the verb.
     """
     return build_command(verb, arguments)
+
+
+@register.simple_tag
+def log_path(name: str = "") -> str:
+    """Return the path of a log file of this installation; without a name, that of the folder of all logs."""
+    return build_log_path(name)
