@@ -83,12 +83,12 @@ def test_bundle_includes_private_cases_only_if_chosen(
     run = make_small_run()
     run.cells.update(scenario="a_case_of_my_own")
     page = read_html(owner_client.get(f"/runs/{run.pk}/"))
-    assert "1 private test case can be included" in page
+    assert "with 1 private test case" in page
     assert f'href="/runs/{run.pk}/repeat/"' in page
     response = owner_client.get(f"/runs/{run.pk}/bundle.zip?private=1")
     upload_file(owner_client, response.getvalue())
     imported_page = read_html(owner_client.get(f"/runs/{Run.objects.get(imported=True).pk}/"))
-    assert "1 private test case can be included" in imported_page
+    assert "with 1 private test case" in imported_page
     assert "/repeat/" not in imported_page
 
 
