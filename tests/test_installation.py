@@ -40,7 +40,7 @@ def test_build_log_path_is_absolute_outside_of_checkout(monkeypatch: pytest.Monk
     assert build_log_path("", {"TOOLBENCH_VAR": "/data"}) == "/data/log"
 
     monkeypatch.setattr(installation, "IS_WHEEL", True)
-    assert build_log_path("web.log", {"XDG_DATA_HOME": "/home/me"}) == "/home/me/toolbench/log/web.log"
+    assert build_log_path("web.log", {"XDG_DATA_HOME": "/data"}) == "/data/toolbench/log/web.log"
 
 
 @pytest.mark.parametrize(
