@@ -12,6 +12,7 @@ from typing import Any
 from django.db import connection, transaction
 
 from toolbench.evals.causes.table import read_taxonomy_version
+from toolbench.installation import build_log_path
 from toolbench.lab.endpoints.probe_storage import requeue_lost_probes
 from toolbench.lab.metrics.cells import mark_stale, recompute_stale
 from toolbench.lab.metrics.pools import refresh_pools
@@ -35,8 +36,8 @@ _REQUEUE_EXPIRED = load_statement("worker/requeue_expired")
 _LOST_TOO_OFTEN = (
     f"This trial lost its worker {MAX_LEASE_LOSSES} times: the process was killed, crashed or did not answer for too "
     "long. No other trial of the provider ran in its last executions. The steps of all executions are kept. "
-    "Look for a crash or a lack of memory in the logs of the worker (var/log) and of the system, then retry the "
-    "infrastructure errors of the run."
+    "Look for a crash or a lack of memory in the logs of the system and of the worker, then retry the infrastructure "
+    f"errors of the run. The logs of workers are in {build_log_path()}."
 )
 
 _SELECT_WAITING_PROVIDERS = """
