@@ -65,7 +65,10 @@ class MadeCall:
 
     @property
     def is_offered(self) -> bool:
-        """Return whether the tool was offered."""
+        """Return whether the call was not refused because its tool was not offered.
+
+        This is so also for an unknown tool whose arguments cannot be read: they are checked first.
+        """
         return self.error_code != "TOOL_NOT_ALLOWED"
 
 
@@ -75,8 +78,8 @@ class ArgumentDifference:
 
     Attributes:
         path: The JSON path of the value.
-        expected: The JSON type of the expected value, if the call's value has another type; "" otherwise, if a matcher
-            is expected, and for a violation of the tool's schema.
+        expected: The JSON type of the expected value; "" if the call's value has the same type, for a matcher, and for
+            a violation of the tool's schema.
         got: The JSON type of the call's value, or one of the words missing, extra and differs.
     """
 
@@ -122,8 +125,8 @@ def compare_calls(made: Sequence[MadeCall], expected: ExpectedCalls) -> Compared
     Calls with right arguments are matched with the expected calls so that as many as possible are matched; a call that
     succeeded is preferred to a failed one. Any other call is compared with the unmatched expected call of its tool from
     which it differs at the fewest paths. A failed call may also be compared with a matched one, because the model may
-    have repeated the call. Unless the task accepts refused calls, a call that Toolbench refused is not right, and one
-    whose tool was not offered is compared with none.
+    have repeated the call. Unless the task accepts refused calls, a call that Toolbench refused is never
+    matched, and a call of a tool that was not offered is compared with no expected call.
 
     Args:
         made: The calls of the trial, in order.
@@ -260,7 +263,7 @@ def name_json_type(value: object) -> str:
 def _find_value(value: Any, path: str) -> Any:
     """Return the value at a JSON path; _ABSENT if there is none, or if the path cannot be parsed.
 
-    The paths of packs have the names of arguments without quotes, whatever their characters.
+    Task packs write `$.my-arg` without quotes, so the text after "$." is first looked up as the name of an argument.
     """
     name = path.removeprefix("$.")
     if isinstance(value, dict) and name in value:

@@ -22,8 +22,9 @@ class WhatIfBody(BodySchema):
         run: id of a run.
         strategy: `raw`, `wire_standard`, `baseline`, `production` or the name of a preset; "" keeps the strategy of the
             run.
-        presets: names of presets that are applied after all layers except the scenario's; GET /presets lists them.
-        without: names of transforms and repairs to leave out; the settings of the page /policy/ name them.
+        presets: names of presets, applied above the strategy and below the scenario's settings; GET /presets lists
+            them. The other settings of this body are applied above all layers.
+        without: names of transforms and repairs to leave out; the page /policy/ lists them.
         text_format: name of a text format, which the page /formats/ lists; "" keeps the text format of the run.
         max_turns: limit of turns; null keeps that of the run, as for the other limits.
         max_tool_calls_per_turn: limit of calls in one turn.
@@ -55,7 +56,7 @@ class ChangeDocument(Schema):
         before: stored outcome: `pass`, `fail`, `infra`, `na` or `cancelled`.
         after: outcome of the replay; `unknown` if the replay needs an answer that is not stored, or after an error.
         unknown_from: number of the first step that could not be replayed, 1 after an error; null if `after` is known.
-        why: why the outcome is unknown or the trial was never sent; else the sentence of the new verdict.
+        why: why the outcome is unknown or the trial cannot be replayed; else the sentence of the new verdict.
     """
 
     trial: int
@@ -68,11 +69,13 @@ class ChangeDocument(Schema):
 
 
 class AblationDocument(Schema):
-    """Replay without one transform or repair; `name` is `all` for the replay without any of them.
+    """Replay without one transform or repair, or without all of them.
 
     Attributes:
+        name: name of the transform or repair; `all` for the replay without any, which exists if there are several.
         sentence: its outcomes compared with the stored ones, in words.
-        changed: ids of trials whose outcome differs from that of the replay with all transforms and repairs.
+        changed: ids of trials whose outcome is known in this replay and in that with the settings of the request, and
+            differs.
         unsure: number of trials whose outcome is unknown in only one of these two replays.
     """
 
@@ -95,8 +98,8 @@ class WhatIfDocument(Schema):
         after_most: answered success if every trial with an unknown outcome passed; null likewise.
         changes: changed outcomes, then unknown ones, then those that are the same. A worker stores only the first 500
             changed and unknown ones.
-        ablations: replays without transforms and repairs; [] if they were not requested, if these settings apply none,
-            or if they would be too many.
+        ablations: replays without transforms and repairs; [] without a result, if they were not requested, if these
+            settings apply none, or if they would be too many.
     """
 
     trials: int
@@ -130,7 +133,7 @@ class RejudgingDocument(Schema):
     """Result of re-judging the trials of a run by the current scenarios and rules.
 
     Attributes:
-        waiting: whether the last re-judging by a worker is queued, is running or has failed.
+        waiting: whether the last re-judging by a worker has no result: it is queued, is running or has failed.
         sentence: the result of this request in words; "" for a list.
         changes: up to 200 trials whose outcome changed.
     """

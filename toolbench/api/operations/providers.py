@@ -39,14 +39,15 @@ Seconds = Annotated[float, Field(gt=0, le=3_600)]
 
 
 class ProviderDocument(Schema):
-    """Provider. ProviderBody describes the other members.
+    """Provider. ProviderBody describes the settings that it has, too.
 
     Attributes:
+        kind: kind of the endpoint; `local` and `simulated` servers come with Toolbench or are started by it.
         address: base URL, without the API prefix and with keys masked; for a local or simulated server its name.
         key: `stored, encrypted`, `none needed`, or the name of the environment variable; never the key itself.
         header_names: names of the secret headers; their values are never shown.
-        state: `pass` if it can be used, `infra` if it cannot, `na` without a model or if its local server does not
-            run. A wrong key is only found when it is used.
+        state: `pass` if it can be used, `infra` if it cannot, `na` if its local server does not run or, for an
+            address, if it has no model. A wrong key is only found when it is used.
         state_text: the state in words, with the reason.
         models: number of models that are not retired.
     """
@@ -84,9 +85,9 @@ class ProviderBody(BodySchema):
 
     Attributes:
         name: name; "" for the title of the template, or for the host without a template.
-        base_url: URL without the API prefix; "" for the URL of the template. Required without a template.
+        base_url: URL without the API prefix; "" for the URL of the template. Required unless the template has a URL.
         api_prefix: path between the base URL and the paths of the API; "" for the prefix of the template. Without a
-            template, and with another URL than the template's, "" stands for /v1.
+            template, or if `base_url` differs from the URL of the template, "" stands for /v1.
         template: name of the template of a known provider, from the form of the page; "" for none.
         wire: wire format of requests and answers: `chat` (OpenAI's chat completions), `anthropic` (Messages) or
             `responses` (OpenAI's Responses); "" for the wire format of the template, or `chat`.
@@ -100,7 +101,8 @@ class ProviderBody(BodySchema):
         read_seconds: timeout for reading; null for the default of the installation, 120 unless it was changed.
         max_attempts: maximum of attempts for one request.
         concurrency: limit of trials in flight over all workers; with `adaptive`, the maximum of this limit.
-        adaptive: whether the limit is lowered while the provider rejects requests or answers slowly.
+        adaptive: whether the limit follows the answers: it rises while they come well, and falls while the provider
+            rejects requests or answers slowly.
         requests_per_minute: limit over all workers; null for no limit.
         tokens_per_minute: limit over all workers; null for no limit.
         budget_per_month: dollars that trials and gateway requests may cost in a calendar month (UTC); null for no
@@ -191,7 +193,10 @@ def list_providers(request: HttpRequest) -> list[dict[str, Any]]:
 
 @router.post("/providers", response={201: ProviderDocument}, auth=ADMIN)
 def connect_provider(request: HttpRequest, body: ProviderBody) -> Status[dict[str, Any]]:
-    """Connect a provider. No request is sent to it."""
+    """Connect a provider; no request is sent to it.
+
+    A provider with the same name, template and host that has no usable key is changed instead.
+    """
     settings = _build_settings(body)
     provider = connect.connect_provider(settings)
     _record_provider(request, Action.ADDED, provider, settings)
@@ -207,7 +212,10 @@ def get_one_provider(request: HttpRequest, provider_id: int) -> dict[str, Any]:
 
 @router.patch("/providers/{int:provider_id}", response=ProviderDocument, auth=ADMIN)
 def edit_provider(request: HttpRequest, provider_id: int, body: ProviderBody) -> dict[str, Any]:
-    """Change the settings that the body has, and keep all others. The change applies from the next trial on."""
+    """Change the settings that the body has, and keep all others. Trials that start later use them.
+
+    `option_defaults` apply to later runs only.
+    """
     with transaction.atomic():
         provider = _get_provider_or_404(provider_id, lock=True)
         stored = {name: getattr(provider, name) for name in STORED_SETTINGS if name not in body.model_fields_set}
@@ -245,7 +253,10 @@ def request_offered_models(request: HttpRequest, provider_id: int) -> dict[str, 
 
 @router.post("/providers/{int:provider_id}/models", response=SentenceDocument, auth=LAUNCH)
 def add_models(request: HttpRequest, provider_id: int, body: AddModelsBody) -> dict[str, str]:
-    """Add models to a provider, except those that it has already; to a simulated one only simulated models."""
+    """Add models to a provider, except those that it has already, and blank or unprintable names.
+
+    A simulated provider accepts simulated models only.
+    """
     provider = _get_provider_or_404(provider_id)
     added = offered_models.add_models(provider_id, body.names)
     sentence = f"{added} model{'' if added == 1 else 's'} added"
@@ -273,7 +284,7 @@ def _record_provider(
 
 @contextmanager
 def _explain_builtin() -> Iterator[None]:
-    """Convert the refusal to change a provider that comes with Toolbench to a problem.
+    """Report that the block would change a provider that comes with Toolbench as a problem.
 
     Raises:
         ProblemError: the block would change such a provider (409).

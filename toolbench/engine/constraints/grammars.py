@@ -71,6 +71,7 @@ def _build_format_root(
     max_length = _get_max_text_length(limits, GBNF_SUPPORT)
     barred_character = escape_for_class(format_grammar.barred_character)
     if format_grammar.text_end is not None:
+        # Text before calls may not contain three backticks, which begin a fence of calls; an answer without calls may.
         prose_part = grammar.define("prose", f'"`"{{0,2}} [^`{barred_character}]')
         prose = render_repeat(prose_part, int(not format_grammar.text_end), max_length, grammar.define)
         answer = f"{grammar.define('before', f'{prose} {format_grammar.text_end}'.strip())}? {answer}"

@@ -104,7 +104,8 @@ class Mask:
         """Return the allowed next tokens as one bit for each token of the vocabulary.
 
         Token 0 is the lowest bit of the first byte; zeros pad the bits to a multiple of four bytes. The bit of the
-        ending token is set if the answer may end here; after the ending token was consumed, no other bit is set.
+        ending token is set if the answer may end here; after the ending token was consumed, only this bit is
+        set, though `consume` accepts no further token.
 
         Raises:
             PlanError: llguidance cannot continue with the grammar.

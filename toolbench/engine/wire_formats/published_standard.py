@@ -42,7 +42,7 @@ def keep_standard_calls(message: Message, received: Message) -> tuple[Message, t
 
 
 def _list_misplaced_calls(message: Message) -> Iterator[Finding]:
-    """Yield a finding for `tool_calls` that is no list, and for a call in `function_call`."""
+    """Yield a finding for `tool_calls` that is no list, and for a call in `function_call` without other calls."""
     calls = message.get("tool_calls")
     if calls and not isinstance(calls, list):
         yield _build_parse_error("tool_calls is no list", f"{_MESSAGE_PATH}.tool_calls")
@@ -54,7 +54,7 @@ def _match_received_calls(received: Message, call_count: int) -> Iterator[tuple[
     """Yield each received call with its block of Messages, in the order of the calls.
 
     Both are None if the number of calls changed, as when a transform added some, since they cannot be matched then. The
-    block is also None for other wire formats.
+    block is also None for an answer without blocks of Messages.
 
     Args:
         received: the answer before the transforms.
@@ -65,7 +65,7 @@ def _match_received_calls(received: Message, call_count: int) -> Iterator[tuple[
     kept_blocks = received.get(KEPT_BLOCKS_FIELD)
     blocks = (
         [block for block in kept_blocks if isinstance(block, dict) and block.get("type") == "tool_use"]
-        if kept_blocks
+        if isinstance(kept_blocks, list)
         else []
     )
     for index, call in enumerate(received_calls):

@@ -81,7 +81,7 @@ def render_tool(tool: McpTool) -> str:
 def build_draft_from_tools(texts: Sequence[str]) -> CaseDraft:
     """Return the draft of a case with these tools.
 
-    A tool that declares its output answers with a value that is generated from that schema.
+    For a tool with an output schema, the case returns a value that is generated from this schema.
 
     Args:
         texts: the result of `render_tool` for each tool.
@@ -102,6 +102,7 @@ def _parse_tool(text: str) -> McpTool:
         tool = McpTool(**value)
     except (ValueError, TypeError, RecursionError):
         raise ToolListError("The chosen tools cannot be read. Read them from the server again.") from None
-    if not isinstance(tool.name, str) or not isinstance(tool.output, dict | None):
+    texts, schemas = (tool.name, tool.description), (tool.parameters, tool.output or {})
+    if not all(isinstance(text, str) for text in texts) or not all(isinstance(schema, dict) for schema in schemas):
         raise ToolListError("The chosen tools cannot be read. Read them from the server again.")
     return tool

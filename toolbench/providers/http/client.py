@@ -39,7 +39,8 @@ class HttpClient:
 
         Raises:
             asyncio.CancelledError: this task was cancelled.
-            Exception: an error of the transport that is neither an `httpx.HTTPError` nor a `ValueError`.
+            Exception: an error of the transport or of the exchange's `on_chunk` that is neither an `httpx.HTTPError`
+                nor a `ValueError`.
         """
         try:
             response = await self._transport.handle_async_request(exchange.build_request())
@@ -82,7 +83,7 @@ async def _receive(exchange: Exchange, response: httpx.Response) -> None:
 
 
 def _drop_tracebacks(error: BaseException | None) -> None:
-    """Drop the tracebacks of an exception and of those behind it.
+    """Drop the tracebacks of an exception and of the chain of its causes, or contexts where there is no cause.
 
     Their frames refer to the exchange, which refers to the exception: the bodies of a trial would stay in memory until
     a garbage collection.

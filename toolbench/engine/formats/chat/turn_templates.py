@@ -5,14 +5,14 @@ Sources:
 - vLLM's tool_chat_template_*.jinja, encoders and renderers;
 - mistral-common's samples and templates;
 - Cohere's own renderer melody, for command4;
-- for jamba, the template of a model card, which a test keeps as a fixture;
+- for jamba, the template of a model card;
 - for dots, a renderer that was tested against the template of a model card.
 
 Some families have several templates. The versions used are: granite3: 3.0, gigachat3: 3.1, nemotron: Nano 2,
 hunyuan_v3: Hy3, xlam: the one for Qwen, functools: Phi-4-mini, dots: dots3.
 
-No system text of a vendor is included. No value begins with the token that opens every sequence (`<s>`,
-`<|begin_of_text|>`, `<bos>` …), because servers add it to a prompt. A model may reason at the beginning of its turn.
+No system text of a vendor is included. No value begins with a token that servers add to every prompt (`<s>`,
+`<|begin_of_text|>`, `<bos>` …). A model may reason at the beginning of its turn.
 Exceptions: the prompts of deepseek_v31 and later, hunyuan_v3, kimi_k3 and cohere turn reasoning off, and those of
 apertus and mistral_v15 do if there are tools.
 """

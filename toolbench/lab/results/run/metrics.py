@@ -27,7 +27,7 @@ class MetricColumn:
     """Configuration in one group of scenarios.
 
     Attributes:
-        settings: values by label of the settings that not all columns of the run have in common.
+        settings: values by label of the non-empty settings in which the columns of the run differ.
         group: name of the group; empty if the run has only one group.
         metric_input: counts and times that its metrics are computed from.
     """
@@ -79,7 +79,7 @@ def get_run_metrics(run_id: int) -> RunMetrics:
 
 
 def _find_shared_settings(configs: Sequence[RunConfig]) -> Mapping[str, str]:
-    """Return values by label of the settings that are equal in all of several columns and not empty.
+    """Return values by label of the non-empty settings that all columns share; {} for fewer than two columns.
 
     Args:
         configs: the configuration of each column.
@@ -101,7 +101,7 @@ def _list_own_settings(config: RunConfig, shared_settings: Mapping[str, str]) ->
 
 
 def _list_settings(config: RunConfig) -> Mapping[str, str]:
-    """Return all settings of a configuration by label; "" for no examples and for no streaming."""
+    """Return the settings that the page names, by label; "" for no examples and for no streaming."""
     return {
         "provider": config.provider_name,
         "profile": config.profile,

@@ -17,7 +17,8 @@ from toolbench.web.roles import Role, require_roles
 def show(request: HttpRequest) -> HttpResponse:
     """Show the replay of ?trial=, ?cell= or ?run= with the settings of the URL.
 
-    With ?ablate=1, also show the results without each of the transforms.
+    With ?ablate=1, also show the results without each transform and repair, and without all of them, unless the replays
+    would be too many.
     """
     try:
         scope = ReplayScope.from_query(request.GET)
