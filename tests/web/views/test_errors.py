@@ -67,7 +67,7 @@ def test_case_import_of_too_large_file_names_limit(owner_client: Client) -> None
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("path", ["/nothing/", "/scenarios/nothing/", "/providers/9/models/"])
+@pytest.mark.parametrize("path", ["/nothing/", "/providers/9/models/"])
 def test_error_404_page_offers_links(owner_client: Client, path: str) -> None:
     response = owner_client.get(path)
     assert response.status_code == 404
