@@ -1,5 +1,7 @@
 """Views of providers: list, connect, edit and delete them, and add their models."""
 
+from collections.abc import Sequence
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -17,6 +19,10 @@ from toolbench.web.requests import Action, record
 from toolbench.web.roles import Role, require_roles
 
 MAX_SHOWN_NAMES, MAX_SHOWN_CHARACTERS = 5, 80  # of names in a message
+NOTHING_ADDED = (
+    "No model was added: choose or enter one that is not added yet, with at most "
+    f"{offered_models.MAX_MODEL_NAME_CHARACTERS} characters."
+)
 
 
 @require_safe
@@ -99,21 +105,20 @@ def _add_models(request: HttpRequest, provider: Provider) -> bool:
     """Add the models that the form names, with a message; return whether any was added and no name was refused."""
     names = [*request.POST.getlist("name"), *request.POST.get("more", "").splitlines()]
     added = offered_models.add_models(provider.pk, names)
-    if not added:
-        limit = offered_models.MAX_MODEL_NAME_CHARACTERS
-        messages.error(
-            request, f"No model was added: choose or enter one that is not added yet, with at most {limit} characters."
-        )
-        return False
-    models = f"{added} model{'' if added == 1 else 's'}"
-    record(request, Action.ADDED, f"{models} of {provider.name}", reverse("provider", args=[provider.pk]))
-    messages.success(request, f"{models} added. Start a run to try them.")
-    if missing := offered_models.list_missing_names(provider.pk, names):
-        shown = ", ".join(name[:MAX_SHOWN_CHARACTERS] for name in missing[:MAX_SHOWN_NAMES])
-        messages.error(
-            request, f"{len(missing)} not added, since the provider cannot have a model of this name: {shown}"
-        )
-    return not missing
+    missing = offered_models.list_missing_names(provider.pk, names)
+    if added:
+        models = f"{added} model{'' if added == 1 else 's'}"
+        record(request, Action.ADDED, f"{models} of {provider.name}", reverse("provider", args=[provider.pk]))
+        messages.success(request, f"{models} added. Start a run to try them.")
+    if missing or not added:
+        messages.error(request, _describe_missing_names(missing) if added else NOTHING_ADDED)
+    return bool(added) and not missing
+
+
+def _describe_missing_names(names: Sequence[str]) -> str:
+    """Return the sentence about names that were not added beside others; it quotes the first ones."""
+    shown = ", ".join(name[:MAX_SHOWN_CHARACTERS] for name in names[:MAX_SHOWN_NAMES])
+    return f"{len(names)} not added, since the provider cannot have a model of this name: {shown}"
 
 
 def _save_provider(request: HttpRequest, provider_id: int, form: ProviderForm) -> bool:

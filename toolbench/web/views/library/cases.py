@@ -45,11 +45,7 @@ def create(request: HttpRequest) -> HttpResponse:
 
 
 def _save_new(request: HttpRequest, form: CaseForm, run_form: CaseRunForm) -> HttpResponse | None:
-    """Save a new case and, with the button `run`, start its run, both once for each launch key.
-
-    Returns:
-        The redirect; None if nothing was saved.
-    """
+    """Save a new case and, with the button `run`, start its run; return None if nothing was saved."""
     try:
         with use_form_key(request) as launch_key:
             if launch_key.run is not None:
