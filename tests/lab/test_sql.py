@@ -5,9 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
+from django.contrib.auth.models import User
 
 from toolbench.lab import sql
-from toolbench.lab.sql import load_statement
+from toolbench.lab.sql import has_any_id, load_statement
 
 LAB = Path(sql.__file__).parent
 STATEMENT = re.compile(r"\b(SELECT|INSERT INTO|DELETE FROM)\s|\bUPDATE \w+ .*\bSET\b", re.DOTALL)
@@ -56,3 +57,12 @@ def test_lab_modules_have_no_sql_in_f_strings_or_over_three_lines() -> None:
                 assert not STATEMENT.search("".join(map(str, parts))), f"{path}:{node.lineno}"
             elif isinstance(node, ast.Constant) and isinstance(node.value, str) and STATEMENT.search(node.value):
                 assert node.value.strip().count("\n") < 3, f"{path}:{node.lineno}"
+
+
+@pytest.mark.django_db
+def test_has_any_id_filters_by_ids_with_one_parameter() -> None:
+    users = [User.objects.create(username=name) for name in ("ann", "bob", "eve")]
+    found = User.objects.filter(has_any_id("pk", [users[0].pk, users[2].pk]))
+    assert {user.username for user in found} == {"ann", "eve"}
+    assert len(found.query.sql_with_params()[1]) == 1
+    assert not User.objects.filter(has_any_id("pk", []))

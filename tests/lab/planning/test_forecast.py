@@ -65,7 +65,7 @@ def test_estimate_trials_uses_costs_of_similar_trials(
 ) -> None:
     model = make_model()
     make_earlier_trials(model, cost=0.01)
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(2):
         found = estimate_trials([plan_trials(model)], RemainingLimits())
     assert found is not None
     assert found.requests is not None

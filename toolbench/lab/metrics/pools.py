@@ -17,7 +17,7 @@ from django.db.models import BooleanField, Case, DecimalField, Exists, F, Max, M
 
 from toolbench.evals.types import DRAWN
 from toolbench.lab.metrics.cause_pools import write_cause_pools
-from toolbench.lab.metrics.pool_version import ENDED, read_usable_version
+from toolbench.lab.metrics.pool_version import ENDED, find_pool_version, read_usable_version
 from toolbench.lab.metrics.repeated_instances import RepeatedInstances, RepeatedSums, sum_repeated_instances
 from toolbench.lab.metrics.result_filter import CHOICE_COLUMNS, ResultFilter
 from toolbench.lab.metrics.tally import build_aggregates
@@ -89,7 +89,9 @@ def sum_all_runs(chosen: ResultFilter, *, simulated: bool, imported: bool) -> Ru
     version = None if chosen.has_time else read_usable_version()
     if version is not None:
         pooled_rows = [row for row in _load_pools(version, scope) if chosen.matches(row)]
-        other_rows = _sum_scope(chosen, scope, pooled=False)
+        if find_pool_version(Run.COUNTED & Q(**scope)) == version:
+            return RunSums(pooled_rows, version)
+        other_rows = _sum_scope(chosen, scope, without_pooled=True)
         if read_usable_version() == version:  # else the pools have changed between the queries
             return RunSums([*pooled_rows, *other_rows], None if other_rows else version)
     return RunSums(_sum_scope(chosen, scope))
@@ -179,18 +181,16 @@ def _build_annotations() -> dict[str, Any]:
     }
 
 
-def _sum_scope(chosen: ResultFilter, scope: Mapping[str, bool], *, pooled: bool | None = None) -> list[SumRow]:
+def _sum_scope(chosen: ResultFilter, scope: Mapping[str, bool], *, without_pooled: bool = False) -> list[SumRow]:
     """Return sums over the cells of runs that are neither deleted nor of the playground.
 
     Args:
         chosen: which configurations, scenarios and times to include.
         scope: values of `simulated` and `imported`.
-        pooled: True for pooled runs, False for the others, None for both.
+        without_pooled: whether to exclude pooled runs.
     """
     runs = Run.objects.filter(Run.COUNTED, deleted_at=None, **scope)
-    in_scope = runs if pooled is None else runs.filter(pooled=pooled)
-    if pooled is not None and not in_scope.exists():  # faster than building the query of 90 columns
-        return []
+    in_scope = runs.filter(pooled=False) if without_pooled else runs
     return sum_cells(Cell.objects.filter(chosen.condition, run__in=in_scope))
 
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from toolbench.evals.prices import Price
 from toolbench.lab.models import Cell
@@ -79,21 +79,25 @@ class SimilarCells:
 
 
 def find_similar_cells(planned: Sequence[PlannedTrials]) -> tuple[SimilarCells | None, ...]:
-    """Find similar cells for each planned cell, with two queries of up to _MAX_CELLS_READ cells.
+    """Find similar cells for each planned cell, with one or two queries of up to _MAX_CELLS_READ cells.
 
-    For similarity between models, only the newest cell of each model is used.
+    The second query, which reads cells of other models, is sent only if the planned models lack a cell of the same
+    strategy. For similarity between models, only the newest cell of each model is used.
 
     Returns:
         The similar cells in the order of the planned cells; None for a planned cell without any.
     """
     newest: dict[MatchKey, list[int]] = defaultdict(list)
     used_keys: set[tuple[MatchKey, object]] = set()
-    for cell_id, model, *identity in _iter_cells(planned):
-        for key in _build_keys(model, *identity):
-            cell_key = (key, model if key[0] == "others" else cell_id)
-            if len(newest[key]) < MAX_CELLS_PER_KIND and cell_key not in used_keys:
-                used_keys.add(cell_key)
-                newest[key].append(cell_id)
+    for cells in (_filter_by_models(planned), _filter_by_scenarios(planned)):
+        for cell_id, model, *identity in _iter_newest(cells):
+            for key in _build_keys(model, *identity):
+                cell_key = (key, model if key[0] == "others" else cell_id)
+                if len(newest[key]) < MAX_CELLS_PER_KIND and cell_key not in used_keys:
+                    used_keys.add(cell_key)
+                    newest[key].append(cell_id)
+        if all(newest.get(trials.build_keys()[0]) for trials in planned):
+            break
     return tuple(_find_closest(trials, newest) for trials in planned)
 
 
@@ -128,19 +132,26 @@ def _build_keys(
     )
 
 
-def _iter_cells(planned: Sequence[PlannedTrials]) -> Iterator[tuple[int, object, object, object, object, object]]:
-    """Yield earlier cells of the planned models, then those of the planned scenarios, both newest first.
+def _filter_by_models(planned: Sequence[PlannedTrials]) -> QuerySet[Cell]:
+    """Return the cells of the planned models."""
+    return Cell.objects.filter(config__model_id__in={trials.model for trials in planned})
 
-    A cell of both is yielded twice. Only cells with a trial that passed, failed or had an infrastructure error count.
+
+def _filter_by_scenarios(planned: Sequence[PlannedTrials]) -> QuerySet[Cell]:
+    """Return the cells of any model with a planned scenario and a planned kind of provider."""
+    scenarios, kinds = {trials.scenario for trials in planned}, {trials.kind for trials in planned}
+    return Cell.objects.filter(scenario__in=scenarios, config__provider_kind__in=kinds)
+
+
+def _iter_newest(cells: QuerySet[Cell]) -> Iterator[tuple[int, object, object, object, object, object]]:
+    """Yield up to _MAX_CELLS_READ of these cells, newest first, without cells of deleted and imported runs.
+
+    Only cells with a trial that passed, failed or had an infrastructure error count.
 
     Yields:
         Id of the cell, id of the model, provider kind, method, strategy, scenario.
     """
     has_results = Q(passed__gt=0) | Q(failed__gt=0) | Q(infra__gt=0)
-    cells = Cell.objects.filter(has_results, run__deleted_at=None, run__imported=False, requests__gt=0).order_by("-pk")
+    counted = cells.filter(has_results, run__deleted_at=None, run__imported=False, requests__gt=0).order_by("-pk")
     columns = ("pk", "config__model_id", "config__provider_kind", "config__method", "config__strategy", "scenario")
-    models = {trials.model for trials in planned}
-    yield from cells.filter(config__model_id__in=models).values_list(*columns)[:_MAX_CELLS_READ]
-    scenarios, kinds = {trials.scenario for trials in planned}, {trials.kind for trials in planned}
-    scenario_cells = cells.filter(scenario__in=scenarios, config__provider_kind__in=kinds)
-    yield from scenario_cells.values_list(*columns)[:_MAX_CELLS_READ]
+    yield from counted.values_list(*columns)[:_MAX_CELLS_READ]

@@ -8,16 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from django.db.models import Avg, Count, QuerySet, Variance
+from django.db import connection
 
 from toolbench.evals.prices import Price
-from toolbench.lab.metrics.repeated_instances import TRIED
 from toolbench.lab.metrics.values import Figure
-from toolbench.lab.models import Trial
 from toolbench.lab.paid_requests import FREE_KINDS
 from toolbench.lab.planning.earlier_cells import PlannedTrials, SimilarCells, find_similar_cells
+from toolbench.lab.sql import load_statement
 
 ESTIMATED_FIGURES = ("requests", "input_tokens", "output_tokens", "cost", "duration_ms")
+_COMPUTE_SAMPLES = load_statement("planning/cell_samples")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class _EstimateTotals:
 
 
 def estimate_trials(planned: Sequence[PlannedTrials], limits: RemainingLimits) -> Estimate | None:
-    """Estimate planned trials, with three queries.
+    """Estimate planned trials, with two or three queries.
 
     Returns:
         The estimate; None if no earlier trials are similar, or if a cell without similar trials has unknown requests.
@@ -152,21 +152,15 @@ def estimate_range(samples: Sequence[CellSample], min_trials: int, max_trials: i
 
 def _get_samples(cell_ids: Iterable[int]) -> Mapping[int, Mapping[str, CellSample]]:
     """Return samples by cell id and figure, without figures that no trial of the cell has."""
-    tried: QuerySet[Trial] = Trial.objects.filter(TRIED, cell_id__in=list(cell_ids), state="done").order_by()
-    aggregates = {
-        f"{name}_{aggregate.name}": aggregate(name)
-        for name in ESTIMATED_FIGURES
-        for aggregate in (Count, Avg, Variance)
-    }
-    rows: Any = tried.values("cell_id").annotate(**aggregates)
-    return {
-        row["cell_id"]: {
-            name: CellSample(row[f"{name}_Count"], row[f"{name}_Avg"], row[f"{name}_Variance"] or 0.0)
-            for name in ESTIMATED_FIGURES
-            if row[f"{name}_Count"]
-        }
-        for row in rows
-    }
+    with connection.cursor() as cursor:
+        cursor.execute(_COMPUTE_SAMPLES, [list(cell_ids)])
+        return {cell_id: _read_samples(figures) for cell_id, *figures in cursor}
+
+
+def _read_samples(figures: Sequence[Any]) -> dict[str, CellSample]:
+    """Return the samples by figure; `figures` are count, mean and variance of each of ESTIMATED_FIGURES."""
+    triples = zip(ESTIMATED_FIGURES, figures[::3], figures[1::3], figures[2::3], strict=True)
+    return {name: CellSample(n, mean, variance) for name, n, mean, variance in triples if n}
 
 
 def _list_samples(

@@ -39,7 +39,7 @@ def estimate_remaining(run: Run) -> Estimate | None:
 
 
 def estimate_added(run: Run, counts_by_cell: Mapping[int, int]) -> Estimate | None:
-    """Estimate trials to add to cells of a run, with four queries.
+    """Estimate trials to add to cells of a run, with up to four queries.
 
     Cells whose model was deleted are left out.
 
@@ -54,7 +54,7 @@ def estimate_added(run: Run, counts_by_cell: Mapping[int, int]) -> Estimate | No
 
 
 def estimate_repeat(run: Run, cells: Mapping[int, Cell], counts_by_cell: Mapping[int, int]) -> Estimate | None:
-    """Estimate a repeat of a run, which has the run's whole limits, with three queries.
+    """Estimate a repeat of a run, which has the run's whole limits, with two or three queries.
 
     Args:
         run: the run.

@@ -15,6 +15,7 @@ from toolbench.evals.types import PUBLISHED_WORDING, Instance, Scenario
 from toolbench.lab.models import Cell, Provider, RunConfig
 from toolbench.lab.paid_requests import FREE_KINDS, check_confirmed, may_cost_money
 from toolbench.lab.scenarios.catalogue import load_scenario
+from toolbench.lab.sql import has_any_id
 
 # Columns of a cell that `load_frozen_cells` reads. They are set at the launch and never change.
 _PLANNED_COLUMNS = frozenset({"id", "run", "config", "scenario", "scenario_version", "position"})
@@ -62,7 +63,7 @@ def load_frozen_cells(cell_ids: Iterable[int]) -> dict[int, Cell]:
     """
     configs = RunConfig.objects.select_related("provider", "model__provider")
     cells = Cell.objects.only(*_PLANNED_COLUMNS).prefetch_related(Prefetch("config", configs))
-    return cells.in_bulk(cell_ids)
+    return {cell.pk: cell for cell in cells.filter(has_any_id("pk", cell_ids))}
 
 
 def resolve_frozen_policies(cells: Iterable[Cell]) -> dict[int, Policy]:

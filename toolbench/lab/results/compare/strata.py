@@ -38,6 +38,7 @@ STRATUM_FIELDS = {
     "streamed": F("config__stream"), "tool use": F("config__tool_use_mode"), "prompt": F("prompt_version"),
     "version": F("scenario_version"),
 }  # fmt: skip
+_SETTING_KEYS = {name: f"_{name.replace(' ', '_')}" for name in STRATUM_FIELDS}  # names in queries
 # metrics of calls that violate a schema: the fewer the better
 VIOLATION_METRICS = tuple(f"{kind}_calls" for kind in ("missing", "enum", "type", "range", "extra"))
 # the counted columns k and n of each metric that is a share k/n of answers, calls or arguments
@@ -106,10 +107,13 @@ class StratumCounts:
 
 def read_strata(sides: Sequence[QuerySet[Trial]]) -> tuple[tuple[StratumCounts, ...], ...]:
     """Return the counts of each side, in the order of the sides, with one query."""
-    settings = {f"_{index}": expression for index, expression in enumerate(STRATUM_FIELDS.values())}
-    keys = ("_side", *settings, "scenario", "cell__scenario_group", "instance_kind", "instance")
+    settings = {_SETTING_KEYS[name]: expression for name, expression in STRATUM_FIELDS.items()}
+    # PostgreSQL compares the trials by these expressions in their order; those that differ most come first.
+    expressions = {"_model": settings["_model"], "_scenario": F("scenario"), "instance": INSTANCE, **settings}
+    expressions |= {"_group": F("cell__scenario_group"), "_kind": F("instance_kind")}
+    keys = ("_side", *settings, "_scenario", "_group", "_kind", "instance")
     strata_by_side: list[list[StratumCounts]] = [[] for _ in sides]
-    for row in aggregate_sides(sides, keys, {**settings, "instance": INSTANCE}, _COUNT_AGGREGATES):
+    for row in aggregate_sides(sides, keys, expressions, _COUNT_AGGREGATES):
         strata_by_side[row["_side"]].append(_build_counts(row))
     return tuple(map(tuple, strata_by_side))
 
@@ -126,8 +130,8 @@ def aggregate_sides(
 
     Args:
         sides: the trials of each side; a trial may be on several sides.
-        keys: columns to group and sort by; `_side` is the index of the side.
-        expressions: the keys that are not columns, by name.
+        keys: keys to group by, in the order to sort the rows by; `_side` is the index of the side.
+        expressions: the keys that are not columns, by name; PostgreSQL groups by them in this order.
         aggregates: aggregates of each group, by name.
 
     Returns:
@@ -145,10 +149,10 @@ def aggregate_sides(
 
 def _build_counts(row: Mapping[str, Any]) -> StratumCounts:
     return StratumCounts(
-        settings={name: row[f"_{index}"] for index, name in enumerate(STRATUM_FIELDS)},
-        scenario=row["scenario"],
-        group=row["cell__scenario_group"],
-        kind=row["instance_kind"],
+        settings={name: row[key] for name, key in _SETTING_KEYS.items()},
+        scenario=row["_scenario"],
+        group=row["_group"],
+        kind=row["_kind"],
         instance=row["instance"],
         passed=row["passed"],
         answered=row["answered"],
@@ -201,7 +205,7 @@ def read_ratios(
     Returns:
         For each side, the sums by metric for each (scenario, values of the settings). Each trial is a cluster.
     """
-    settings = {f"_{index}": STRATUM_FIELDS[name] for index, name in enumerate(setting_names)}
+    settings = {_SETTING_KEYS[name]: STRATUM_FIELDS[name] for name in setting_names}
     sums_by_side: list[dict[tuple[object, ...], Mapping[str, ClusterSums]]] = [{} for _ in sides]
     for row in aggregate_sides(sides, ("_side", "scenario", *settings), settings, _RATIO_AGGREGATES):
         key = (row["scenario"], *(row[name] for name in settings))
