@@ -25,9 +25,10 @@ class ReadArguments:
 
     Attributes:
         status: ok, invalid_json or too_large.
-        size_bytes: UTF-8 bytes of the text that was read, without white space and a code fence around it; of the inner
-            text if it is double-encoded; of an object or list as compact JSON. 0 for other values, and for objects and
-            lists that are nested too deeply or cannot be written as JSON.
+        size_bytes: the size of the arguments in UTF-8 bytes. A text is measured without white space around it and,
+            where they are accepted, without code fence and double encoding; a text that was parsed before is measured
+            as a whole. An object or list is measured as compact JSON. 0 for other values, and for objects and lists
+            that are nested too deeply or cannot be written as JSON.
         arguments: the object; None unless the status is ok.
         problem: why there is no object; "" if the status is ok.
     """
@@ -43,7 +44,7 @@ class ToolCall:
     """A call of the model.
 
     Attributes:
-        id: the call's id, trimmed; "" if the model sent none, which does not occur in `Turn.calls`.
+        id: the call's id, trimmed; "" if the model sent none. Each call in `Turn.calls` has an id.
         name: the tool's name in the call, trimmed.
         arguments: a text, an object or anything else; in `Turn.calls` after tool call transforms and repairs.
         read_arguments: the result of `read_arguments`; None if the arguments were not read yet.
@@ -94,9 +95,9 @@ class TransformChange:
     """A change that one named transform, repair or wire format made.
 
     Attributes:
-        kind: the kind of the transform (message, tool, request, response, tool_call or tool_result); argument for a
-            repair; also tool for a keyword that a constraint does not enforce, request for a parameter that was left
-            out, and wire for a value that the wire format cannot represent unchanged.
+        kind: message, tool, request, response, tool_call or tool_result for a transform of this kind; argument for a
+            repair; wire for a value that the wire format cannot represent unchanged. It is also tool for a keyword that
+            a constraint does not enforce, and request for a parameter or stop text that was left out.
         name: the name of the transform, repair or change.
         path: the JSON path of the changed value.
         before: the value before the change as text, which may be truncated; "" if there was none.
@@ -148,7 +149,8 @@ class Turn:
         calls_found: all calls that the method read from the answer, before tool call transforms, repairs and limits.
         ignored_call_count: the number of calls that were dropped because of the limit per turn, because tools are off,
             or because the stream was truncated.
-        finish_reason: the reason in OpenAI's terms, such as `stop`, or an unknown one; None if the answer has none.
+        finish_reason: the finish reason in OpenAI's terms, such as `stop`, or an unknown one as received; None if the
+            answer has none.
         usage: the tokens and cost; None if the endpoint reports none.
         method_used: the method used: tool_use, json_fallback, constrained, template or text.
         changes: the changes that transforms and repairs made to the answer.
@@ -156,8 +158,8 @@ class Turn:
         upstream: the upstream provider that a router names; "" for none.
         model_echoed: the model that the answer names; "" for none.
         fingerprint: the `system_fingerprint` of the answer; "" for none.
-        is_truncated: whether the stream was truncated. None of its calls is then kept.
-        is_paused: whether the endpoint paused and expects a request to continue.
+        is_truncated: whether the stream was truncated. `calls` is then empty.
+        is_paused: whether the endpoint paused the turn and continues it in its answer to the next request.
         parse_errors: the calls that could not be read, or only after repairs.
         has_unexecuted_call: whether the model attempted a call that is not valid, so that no call of the answer ran.
         mode: how calls were requested, as in ParseError; "" without tools.
@@ -189,7 +191,7 @@ class Turn:
 
     @property
     def unexecuted_reason(self) -> str:
-        """Why a call that the model attempted did not run, as part of a sentence; "" if there is no such call."""
+        """Why the first call that the model attempted did not run, as a clause; "" unless `has_unexecuted_call`."""
         message = next(
             (
                 finding.message
@@ -208,7 +210,7 @@ class Turn:
 
 @light(frozen=True, slots=True)
 class SchemaError:
-    """One violation of a tool's schema.
+    """One violation of a tool's schema by the arguments of a call.
 
     Attributes:
         path: a JSON path such as `$.ops[0].path`.

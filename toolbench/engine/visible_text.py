@@ -3,6 +3,7 @@
 import unicodedata
 
 _BLANK_CATEGORIES = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})  # spaces, separators, control and format characters
+# Characters of other categories that are invisible, by first and last code point.
 _BLANK_RANGES = (
     (0x034F, 0x034F),  # combining grapheme joiner
     (0x115F, 0x1160),  # Hangul fillers
@@ -20,8 +21,8 @@ _BLANK_CODES = frozenset(code for first, last in _BLANK_RANGES for code in range
 def is_blank(text: str) -> bool:
     """Return whether the text has no visible character.
 
-    Spaces, control and format characters (such as the zero-width space), the blank Braille pattern, and the fillers and
-    selectors that Unicode calls default-ignorable are invisible. Every other character counts as visible.
+    Invisible are spaces, separators, control and format characters (such as the zero-width space), and the characters
+    in _BLANK_RANGES. Every other character counts as visible.
     """
     return all(
         unicodedata.category(character) in _BLANK_CATEGORIES or ord(character) in _BLANK_CODES for character in text

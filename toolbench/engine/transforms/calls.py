@@ -11,13 +11,13 @@ TOOL_CALL: TransformKind[list[JsonObject]] = TransformKind("tool_call")
 
 PARALLEL_TOOL_NAMES = ("multi_tool_use.parallel", "multi_tool_use_parallel", "parallel")
 _NAMESPACE = "functions."
-# Beginning of a special token of a chat template that the model wrote into a name.
+# Beginning of a chat template's special token that a model wrote into a name, such as `<|call|>` or `[/INST]`.
 LEAKED_TOKEN = re.compile(r"<[|｜]|\[/?[A-Z_]+\]")
 
 
 @TOOL_CALL.register
 def assistant_tool_calls_arguments_blank_to_empty_object(calls: list[JsonObject]) -> list[JsonObject]:
-    """Read blank arguments as an empty object."""
+    """Replace arguments that are blank text by `{}`."""
     filled_calls = [_fill_arguments(call) for call in calls]
     return filled_calls if any(old is not new for old, new in zip(calls, filled_calls, strict=True)) else calls
 
@@ -26,7 +26,7 @@ def assistant_tool_calls_arguments_blank_to_empty_object(calls: list[JsonObject]
 def multi_tool_use_parallel_to_calls(calls: list[JsonObject]) -> list[JsonObject]:
     """Replace a call of multi_tool_use.parallel by the calls that it lists.
 
-    No application has this tool; some OpenAI models invent it.
+    Some OpenAI models invent this tool, also under the other names in PARALLEL_TOOL_NAMES.
     """
     unpacked_calls = [inner_call for call in calls for inner_call in _unpack_parallel(call)]
     return unpacked_calls if len(unpacked_calls) != len(calls) or unpacked_calls != calls else calls
@@ -34,7 +34,7 @@ def multi_tool_use_parallel_to_calls(calls: list[JsonObject]) -> list[JsonObject
 
 @TOOL_CALL.register
 def tool_call_names_cleaned(calls: list[JsonObject]) -> list[JsonObject]:
-    """Remove leaked special tokens, the text after them, and the prefix `functions.` from the names of tools."""
+    """Remove from tool names the prefix `functions.`, and a leaked special token with all text after it."""
     cleaned_calls = [_clean_name(call) for call in calls]
     return cleaned_calls if any(old is not new for old, new in zip(calls, cleaned_calls, strict=True)) else calls
 
@@ -42,7 +42,7 @@ def tool_call_names_cleaned(calls: list[JsonObject]) -> list[JsonObject]:
 def _unpack_parallel(call: JsonObject) -> Iterator[JsonObject]:
     """Yield the calls that a call of the invented tool lists.
 
-    A call of another tool, or whose list is empty or unreadable, is yielded itself.
+    If the call is of another tool, or its list is empty or unreadable, yield the call itself.
     """
     name, arguments = _get_name_and_arguments(call)
     tool_uses = _list_tool_uses(arguments) if name in PARALLEL_TOOL_NAMES else []
@@ -68,7 +68,7 @@ def _list_tool_uses(arguments: object) -> list[JsonObject]:
 
 
 def _clean_name(call: JsonObject) -> JsonObject:
-    """Return the call with a cleaned name; the same object if the name stays, or would be empty."""
+    """Return the call with a cleaned name; the same object if nothing is removed, or nothing would be left."""
     name, _ = _get_name_and_arguments(call)
     cleaned_name = LEAKED_TOKEN.split(name, maxsplit=1)[0].strip().removeprefix(_NAMESPACE)
     if cleaned_name == name or not cleaned_name:
@@ -77,14 +77,14 @@ def _clean_name(call: JsonObject) -> JsonObject:
 
 
 def _get_name_and_arguments(call: JsonObject) -> tuple[str, object]:
-    """Return the tool's name in a call and its arguments as received; ("", None) if it has no name."""
+    """Return the tool's name and the arguments of a call as received; ("", None) if the call has no name."""
     function = call.get("function") if isinstance(call, dict) else None
     name = function.get("name") if isinstance(function, dict) else None
     return (name, function.get("arguments")) if isinstance(function, dict) and isinstance(name, str) else ("", None)
 
 
 def _fill_arguments(call: JsonObject) -> JsonObject:
-    """Return the call with `{}` for blank arguments; the same object for other arguments."""
+    """Return the call with `{}` for arguments that are blank text; the same object for any others."""
     function = call.get("function") if isinstance(call, dict) else None
     arguments = function.get("arguments") if isinstance(function, dict) else None
     if not isinstance(function, dict) or not isinstance(arguments, str) or arguments.strip():

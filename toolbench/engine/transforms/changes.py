@@ -1,4 +1,4 @@
-"""Differences of two JSON values: the path of each, with a short text of the value before and after."""
+"""Differences between two JSON values, each with its path and short texts of the value before and after."""
 
 import json
 from collections.abc import Iterator
@@ -7,16 +7,16 @@ from toolbench.engine.json_paths import build_member_path
 
 Change = tuple[str, str, str]  # path, text of the value before, text of the value after
 
-MAX_SIDE_LENGTH = 200  # characters kept of the value before and of the value after
+MAX_SIDE_LENGTH = 200  # largest length of each text, in characters
 MAX_DEPTH = 8  # levels of a path; a difference further down is reported for the value at this level
 
 
 def list_changes(value_before: object, value_after: object) -> tuple[Change, ...]:
-    """Return path, text before and text after for each part that differs.
+    """Return path, text before and text after for each value that differs.
 
-    A text is compact JSON of at most MAX_SIDE_LENGTH characters, "" if the part exists on the other side only, or the
-    name of the type (`<set>`) if the part cannot be written as JSON. A list whose length changed is one part. Parts
-    that are the same object are not compared.
+    A text is compact JSON of at most MAX_SIDE_LENGTH characters, "" if the value exists on the other side only, or the
+    name of the type (`<set>`) if the value cannot be written as JSON. A list whose length changed is reported as a
+    whole. A value that is the same object before and after counts as unchanged, even if it was modified.
     """
     return tuple(_iterate_changes("$", value_before, value_after))
 

@@ -14,7 +14,7 @@ from toolbench.engine.wire_formats.parse_answer import INTERRUPTED_RESULT, list_
 MESSAGE: TransformKind[list[Message]] = TransformKind("message")
 
 _NINE_CHARACTER_ID = re.compile(r"[a-zA-Z0-9]{9}")
-SKIP_VALIDATOR = "skip_thought_signature_validator"  # a signature that turns off Gemini's check of signatures
+SKIP_VALIDATOR = "skip_thought_signature_validator"  # a thought signature that turns off Gemini's check of signatures
 
 
 @MESSAGE.register
@@ -40,7 +40,7 @@ def assistant_tool_calls_content_empty_if_null(messages: list[Message]) -> list[
 
 @MESSAGE.register
 def assistant_tool_calls_reasoning_content_empty_if_missing(messages: list[Message]) -> list[Message]:
-    """Add an empty reasoning_content to assistant messages with calls that have none."""
+    """Add an empty reasoning_content to assistant messages that have calls but no reasoning_content."""
 
     def add_reasoning(message: Message) -> Message:
         return message if "reasoning_content" in message else {**message, "reasoning_content": ""}
@@ -52,7 +52,7 @@ def assistant_tool_calls_reasoning_content_empty_if_missing(messages: list[Messa
 def assistant_tool_calls_signature_skip_validator_if_missing(messages: list[Message]) -> list[Message]:
     """Give calls without a thought signature a `signature` that turns off Gemini's check.
 
-    A signature may be in OpenRouter's or in Google's field.
+    A call has a signature in OpenRouter's field `signature` or in Google's `extra_content.google.thought_signature`.
     """
 
     def sign_call(call: object) -> object:
@@ -71,9 +71,9 @@ def assistant_tool_calls_signature_skip_validator_if_missing(messages: list[Mess
 
 @MESSAGE.register
 def tool_call_ids_nine_characters(messages: list[Message]) -> list[Message]:
-    """Send ids of calls as nine letters or digits, as Mistral requires.
+    """Replace call ids that are not nine letters or digits by the beginning of a hash, as Mistral requires.
 
-    The stored conversation keeps the original ids.
+    A call and its result get the same id. The stored conversation keeps the original ids.
     """
     changed_messages = [_shorten_ids(message) for message in messages]
     return changed_messages if _is_changed(messages, changed_messages) else messages
@@ -81,7 +81,7 @@ def tool_call_ids_nine_characters(messages: list[Message]) -> list[Message]:
 
 @MESSAGE.register
 def midturn_system_to_user(messages: list[Message]) -> list[Message]:
-    """Move later system messages into the next user message.
+    """Move system messages that are not at the beginning into the next user message.
 
     Some endpoints accept system messages only at the beginning. System messages after the last user message become a
     user message at the end.
@@ -105,7 +105,7 @@ def midturn_system_to_user(messages: list[Message]) -> list[Message]:
 
 @MESSAGE.register
 def missing_tool_results_added(messages: list[Message]) -> list[Message]:
-    """Add a result to each call that has an id and no result; it says that the call was interrupted.
+    """Add the result INTERRUPTED_RESULT for each call that has an id and no result.
 
     OpenAI and others refuse a history in which a result is missing.
     """
@@ -134,7 +134,7 @@ def _list_unanswered_ids(message: Message, next_messages: list[Message]) -> list
 
 @MESSAGE.register_with_context
 def tool_call_ids_fit_pattern(messages: list[Message], context: TransformContext) -> list[Message]:
-    """Replace ids that do not match the endpoint's pattern by ids that do.
+    """Replace call ids that do not match the endpoint's pattern by ids that match it.
 
     A call and its result get the same id. The stored conversation keeps the original ids.
     """
@@ -155,7 +155,7 @@ def _is_system(message: Message) -> bool:
 
 
 def _prepend_texts(texts: list[str], content: object) -> object:
-    """Return the content of a message, a text or a list of parts, with these texts before it."""
+    """Return the content with `texts` before it: as parts if it is a list, else joined by blank lines."""
     if isinstance(content, list):
         return [*({"type": "text", "text": text} for text in texts), *content]
     return "\n\n".join([*texts, str(content or "")])
@@ -201,5 +201,5 @@ def _has_calls(message: object) -> bool:
 
 
 def _is_changed(values_before: list[JsonObject], values_after: list[object] | list[JsonObject]) -> bool:
-    """Return whether any value is another object than before; an unchanged value is the same object."""
+    """Return whether any value is another object than before, since an unchanged value stays the same object."""
     return any(old is not new for old, new in zip(values_before, values_after, strict=True))

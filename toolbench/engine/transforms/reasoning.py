@@ -1,4 +1,4 @@
-"""Transforms that leave out reasoning of earlier messages, wholly or partly, or move it into the text."""
+"""Transforms that remove some or all reasoning from the messages of a request, or move it into the text."""
 
 from collections.abc import Callable
 
@@ -11,9 +11,9 @@ from toolbench.engine.wire_formats.responses.items import KEPT_ITEMS_FIELD
 __all__ = ["MESSAGE", "REASONING_HISTORY"]
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
-# Types of blocks in Messages, of parts in Mistral's answers and of items in Responses.
+# Types of the blocks of Messages, parts of Mistral's answers and items of Responses that contain reasoning.
 THINKING_BLOCK_TYPES = ("thinking", "redacted_thinking", "reasoning")
-# Fields of a message with its content as received: blocks of Messages, parts of Mistral's answers, items of Responses.
+# Fields that keep a message's content as received: blocks of Messages, parts of Mistral's answers, items of Responses.
 KEPT_CONTENT_FIELDS = (KEPT_BLOCKS_FIELD, PARTS_FIELD, KEPT_ITEMS_FIELD)
 
 REASONING_HISTORY = {
@@ -22,18 +22,18 @@ REASONING_HISTORY = {
     "details": "reasoning_text_left_out",
     "tags": "reasoning_in_think_tags",
 }
-"""The transform by value of the policy key `reasoning_history`; the value `all` needs no transform."""
+"""Name of the transform for each value of the policy key `reasoning_history`, except `all`, which needs none."""
 
 
 @MESSAGE.register
 def reasoning_left_out(messages: list[Message]) -> list[Message]:
-    """Leave earlier reasoning out, for endpoints that refuse unknown fields."""
+    """Leave out all reasoning, for endpoints that refuse unknown fields."""
     return _map_messages(messages, _remove_reasoning)
 
 
 @MESSAGE.register
 def reasoning_of_earlier_turns_left_out(messages: list[Message]) -> list[Message]:
-    """Send only the reasoning since the last message of the user."""
+    """Leave out the reasoning before the last message of the user."""
     user_indexes = [index for index, message in enumerate(messages) if _is_user_message(message)]
     last_user_index = user_indexes[-1] if user_indexes else 0
     earlier_messages = _map_messages(messages[:last_user_index], _remove_reasoning)
@@ -46,7 +46,7 @@ def reasoning_of_earlier_turns_left_out(messages: list[Message]) -> list[Message
 
 @MESSAGE.register
 def reasoning_text_left_out(messages: list[Message]) -> list[Message]:
-    """Leave out reasoning that is plain text; send reasoning_details and signed blocks unchanged."""
+    """Leave out reasoning fields that are plain text; keep reasoning_details and the content as received."""
 
     def remove_plain_text(message: Message) -> Message:
         text_fields = [name for name in REASONING_FIELDS if isinstance(message.get(name), str)]
@@ -57,7 +57,7 @@ def reasoning_text_left_out(messages: list[Message]) -> list[Message]:
 
 @MESSAGE.register
 def reasoning_in_think_tags(messages: list[Message]) -> list[Message]:
-    """Send earlier reasoning inside the text, between think tags, as some hosts of GLM require."""
+    """Move reasoning into the text, between <think> tags, as some hosts of GLM require."""
     return _map_messages(messages, _move_to_tags)
 
 
@@ -76,7 +76,7 @@ def _is_user_message(message: Message) -> bool:
 
 
 def _has_reasoning(message: Message) -> bool:
-    """Return whether an assistant message has a field for reasoning or a received block of thinking."""
+    """Return whether a message is of the assistant and has a reasoning field or a received thinking block."""
     if message.get("role") != "assistant":
         return False
     return any(name in message for name in REASONING_FIELDS) or any(
@@ -85,7 +85,7 @@ def _has_reasoning(message: Message) -> bool:
 
 
 def _remove_reasoning(message: Message) -> Message:
-    """Return the message without its fields for reasoning and its received blocks of thinking."""
+    """Return the message without its reasoning fields and its received thinking blocks."""
     remaining_fields = {name: value for name, value in message.items() if name not in REASONING_FIELDS}
     for name in KEPT_CONTENT_FIELDS:
         if blocks := _get_blocks(remaining_fields, name):
@@ -105,7 +105,8 @@ def _remove_item_id(item: JsonObject) -> JsonObject:
 def _move_to_tags(message: Message) -> Message:
     """Return the message with its reasoning in tags before the text.
 
-    Reasoning that is not plain text is left out, as is all reasoning if the content is a list of parts.
+    Only the first reasoning field with plain text is moved; other reasoning is left out. If the content is neither text
+    nor missing, all reasoning is left out.
     """
     reasoning = next(
         (text for name in REASONING_FIELDS if isinstance(text := message.get(name), str) and text.strip()), ""

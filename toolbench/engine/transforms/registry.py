@@ -1,7 +1,7 @@
 """Named transforms by kind.
 
-A transform is a function of one value. It returns the same object if it has nothing to do and a new one otherwise, and
-never changes its argument. Its changes are found by comparing the value before and after.
+A transform is a function that returns the same object if it has nothing to do and a new one otherwise. It never changes
+its argument, so that comparing the value before and after shows its changes.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,9 +23,10 @@ class TransformContext:
 
     Attributes:
         tools: the tools of the turn.
-        text_format: name of the text format in which calls are searched for; `auto` for all.
-        id_pattern: pattern that the endpoint's ids of calls must match as a whole; "" for none.
-        guess_untyped: whether a tagged value without a schema is read as JSON if it is valid JSON; else it stays text.
+        text_format: name of the text format in which calls are searched for; `auto` for all formats.
+        id_pattern: regular expression that call ids must match as a whole to be accepted by the endpoint; "" for none.
+        guess_untyped: whether an argument between tags whose type no schema states is read as JSON if it is valid JSON;
+            else it stays text.
     """
 
     tools: tuple[Tool, ...] = ()
@@ -38,7 +39,7 @@ EMPTY_CONTEXT = TransformContext()
 
 
 class UnknownTransformError(EngineError):
-    """A name that no transform of the kind has."""
+    """A name that no transform of the requested kind has."""
 
 
 class TransformKind(Generic[Value]):
@@ -71,10 +72,10 @@ class TransformKind(Generic[Value]):
         return tuple(self._transform_by_name)
 
     def check_names(self, names: Iterable[str], *, strict: bool = True) -> tuple[str, ...]:
-        """Return the known names in the given order and in the form of `normalise_name`, without blank ones.
+        """Return the known names, normalised by `normalise_name`, in the given order and without blank ones.
 
         Raises:
-            UnknownTransformError: a name is unknown; only if `strict` is set, otherwise it is left out.
+            UnknownTransformError: a name is unknown and `strict` is set. Otherwise unknown names are left out.
         """
         normalised_names = [name for name in map(normalise_name, names) if name]
         unknown_names = tuple(name for name in normalised_names if name not in self._transform_by_name)
@@ -87,7 +88,7 @@ class TransformKind(Generic[Value]):
     ) -> tuple[Value, tuple[TransformChange, ...]]:
         """Apply the named transforms in the given order; return the new value and all changes.
 
-        Unknown names are ignored. A value that is nested too deeply for a transform stays unchanged.
+        Unknown names are ignored. A transform for which the value is nested too deeply is skipped.
         """
         changes: list[TransformChange] = []
         for name in map(normalise_name, names):

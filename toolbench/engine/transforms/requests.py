@@ -19,8 +19,8 @@ THINKING_BUDGETS = {"none": 0, "minimal": 1024, "low": 1024, "medium": 4096, "hi
 def tools_to_functions(body: JsonObject) -> JsonObject:
     """Send the request in OpenAI's older form.
 
-    It has functions and function_call instead of tools and tool_choice. In the history each assistant message has one
-    call, and results have the role function.
+    It has functions and function_call instead of tools and tool_choice. In the history, an assistant message has at
+    most one call, and results have the role function.
     """
     remaining_fields = {
         key: value for key, value in body.items() if key not in ("tools", "tool_choice", "parallel_tool_calls")
@@ -41,13 +41,13 @@ def tools_to_functions(body: JsonObject) -> JsonObject:
 
 @REQUEST.register
 def max_tokens_to_max_completion_tokens(body: JsonObject) -> JsonObject:
-    """Send the limit of an answer as max_completion_tokens, as reasoning models require."""
+    """Send the token limit of the answer as max_completion_tokens, as reasoning models require."""
     return _rename_key(body, "max_tokens", "max_completion_tokens")
 
 
 @REQUEST.register
 def max_completion_tokens_to_max_tokens(body: JsonObject) -> JsonObject:
-    """Send the limit of an answer as max_tokens, for endpoints that accept no other name."""
+    """Send the token limit of the answer as max_tokens, for endpoints that accept no other name."""
     return _rename_key(body, "max_completion_tokens", "max_tokens")
 
 
@@ -76,10 +76,10 @@ def reasoning_object_to_reasoning_effort(body: JsonObject) -> JsonObject:
 
 @REQUEST.register
 def reasoning_effort_to_thinking_budget(body: JsonObject) -> JsonObject:
-    """Send the effort as a budget of thinking tokens, and raise the limit of the answer by it.
+    """Send the effort as a budget of thinking tokens, and raise the token limit of the answer by this budget.
 
-    The field is `thinking: {"budget_tokens": …}`. `none` turns thinking off. A request with an unknown
-    effort, or with a field `thinking`, stays unchanged.
+    The budget is sent as `thinking: {"budget_tokens": …}`; the effort `none` turns thinking off. A request with an
+    unknown effort, or with a field `thinking`, stays unchanged.
     """
     effort = body.get("reasoning_effort")
     if not isinstance(effort, str) or effort not in THINKING_BUDGETS or "thinking" in body:
@@ -97,14 +97,14 @@ def reasoning_effort_to_thinking_budget(body: JsonObject) -> JsonObject:
 
 @REQUEST.register
 def tool_choice_forced_to_auto(body: JsonObject) -> JsonObject:
-    """Send a tool choice that demands a call as auto, for endpoints and thinking models that refuse it."""
+    """Replace a tool choice that demands a call by auto, for endpoints and thinking models that refuse it."""
     tool_choice = body.get("tool_choice")
     is_forced = isinstance(tool_choice, dict) or tool_choice in ("required", "any")
     return {**body, "tool_choice": "auto"} if is_forced else body
 
 
 def _rename_key(body: JsonObject, old_key: str, new_key: str) -> JsonObject:
-    """Return the body with the value of `old_key` under `new_key`; a value that is already there is kept."""
+    """Return the body with the value of `old_key` under `new_key`; an existing value of `new_key` is kept."""
     if old_key not in body:
         return body
     return {**{key: value for key, value in body.items() if key != old_key}, new_key: body.get(new_key, body[old_key])}
@@ -121,7 +121,7 @@ def _convert_tool_choice(tool_choice: Any) -> Any:
 def _iterate_legacy_messages(messages: Sequence[Message]) -> Iterator[Message]:
     """Yield the messages with one assistant message for each call, followed by the result of the call.
 
-    A result is searched for only up to the next message of another role, because later answers may repeat an id. A
+    Only the tool messages directly after a call are searched for its result, because later answers may repeat an id. A
     result without a call is left out.
     """
     for index, message in enumerate(messages):

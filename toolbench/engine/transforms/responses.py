@@ -1,6 +1,7 @@
 """Transforms of an assistant message.
 
-Their order matters: a single call has to become a list before its arguments are converted.
+The order in which they are applied matters: a tool_calls object has to become a list before the arguments of its call
+are converted.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ TEXT_CALL_TRANSFORMS = frozenset(
 
 @RESPONSE.register
 def assistant_function_call_to_tool_calls(message: Message) -> Message:
-    """Move a legacy function_call into tool_calls, if there are none."""
+    """Move a legacy function_call with a name into tool_calls, unless tool_calls is already a list with calls."""
     calls = message.get("tool_calls")
     function = message.get("function_call")
     if (isinstance(calls, list) and calls) or not isinstance(function, dict):
@@ -57,10 +58,10 @@ def assistant_tool_calls_arguments_json_string_if_hash(message: Message) -> Mess
 
 @RESPONSE.register_with_context
 def assistant_content_tool_call_tags_to_tool_calls(message: Message, context: TransformContext) -> Message:
-    """Turn calls in the content between <tool_call> tags into tool calls, if there are none.
+    """Turn calls in the content between <tool_call> tags into tool calls, if the message has none.
 
-    Tags in code blocks, inline code or after a backslash are quotations and stay. If there is other text, tags with
-    nothing but a name that no offered tool has stay, too.
+    Tags in code blocks, in inline code or after a backslash are quotations and stay in the content. A tag that contains
+    only a name also stays if tools are offered, none of them has this name, and there is text outside of the tags.
     """
     content = message.get("content")
     if message.get("tool_calls") or not isinstance(content, str) or "<tool_call>" not in content:
@@ -71,10 +72,10 @@ def assistant_content_tool_call_tags_to_tool_calls(message: Message, context: Tr
 
 @RESPONSE.register_with_context
 def tool_calls_from_text(message: Message, context: TransformContext) -> Message:
-    """Turn calls that the model wrote into its text into tool calls, if there are none.
+    """Turn calls that the model wrote into its text into tool calls, if the message has none.
 
     Only calls in the policy's text_format are read; with the value auto, calls in any known format. Reasoning in the
-    text becomes reasoning_content, after any that the message already has.
+    text is appended to reasoning_content.
     """
     if message.get("tool_calls") or message.get("function_call"):
         return message
@@ -113,7 +114,7 @@ def _to_openai_calls(calls: Sequence[TextCall]) -> list[JsonObject]:
 
 
 def _render_arguments(call: object) -> object:
-    """Return the call with arguments that are an object or a list as JSON text; any other call itself."""
+    """Return the call with its arguments as JSON text if they are an object or a list; else the call itself."""
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(call, dict) or not isinstance(function, dict):
         return call

@@ -1,6 +1,7 @@
 """Calls in text between <tool_call> tags, as the case study parses them.
 
-The decoder of text formats finds the tags that are not quoted; the content of the tags is parsed here.
+A tag is here `<tool_call>` with its content and `</tool_call>`. The decoder of text formats finds the tags that are not
+quoted; this module parses the content of the tags.
 """
 
 import re
@@ -13,16 +14,19 @@ from toolbench.engine.formats.types import DecoderEvent, ToolSchemas
 from toolbench.engine.strict_json import find_object, write_json
 from toolbench.engine.types import JsonObject
 
+# Such as `get_weather` or `get_weather {"city": "Oslo"}`.
 _NAME_AND_ARGUMENTS = re.compile(r"(?P<name>[a-zA-Z0-9_.-]+)\s*(?P<arguments>\{.*\})?", re.DOTALL)
+# A name has at least one letter or digit.
 _NAME = re.compile(r"[_.-]*[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 
 
 def _read_body(body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
-    """Return a placeholder call for each closed tag, whatever its content; an unclosed tag is text."""
+    """Return a placeholder call for a closed tag, whatever its content, and no call for an unclosed tag."""
     return TRUNCATED_BLOCK if is_truncated else ParsedBlock((ParsedCall("tag", {}),))
 
 
-# A tag after a backslash is a quotation. It stays text, because its block begins only if NUL follows (`body_starts`).
+# A tag after a backslash is a quotation. It stays text, since a NUL character would have to follow `\<tool_call>` for
+# this block to begin (`body_starts`).
 _ESCAPED_TAG_BLOCK = Block(f"\\{START_MARKER}", _read_body, body_starts=("\0",), skipped_pattern=re.compile(""))
 _TAG_FORMAT = TextFormat(
     "tags",
@@ -34,15 +38,16 @@ _TAG_FORMAT = TextFormat(
 
 
 def extract_tagged_calls(content: str, tool_names: Collection[str] = ()) -> tuple[str, list[JsonObject]]:
-    """Return the text without the tags that are calls or unreadable, trimmed, and the calls in order.
+    """Return the trimmed text without the tags that were read, and the calls in these tags, in order.
 
-    An id is `tag_call_N`. N counts the tags that are calls or unreadable, from 1. Without a call, the text is
-    unchanged. An unclosed tag is text; an unclosed code block lasts until the end.
+    Tags with unreadable content are removed, too. The call in the Nth removed tag has the id `tag_call_N`. If no tag
+    has a readable call, the text is returned unchanged. An unclosed tag is text; an unclosed code block lasts until the
+    end of the text.
 
     Args:
-        content: the text.
-        tool_names: names of the offered tools. If there are any, and text outside the tags, a tag with nothing but
-            another name is no call and stays in the text.
+        content: the text of the answer.
+        tool_names: names of the offered tools. If there are any, and there is text outside of the tags, a tag that
+            contains only another name stays in the text and is no call.
     """
     calls: list[JsonObject | None] = []
     tag_spans = list(_iterate_tag_spans(content))
@@ -63,7 +68,7 @@ def extract_tagged_calls(content: str, tool_names: Collection[str] = ()) -> tupl
 
 
 def _iterate_text_around(content: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """Yield the parts of the text outside of these spans, also empty ones."""
+    """Yield the parts of the text before, between and after the spans, also empty ones."""
     index = 0
     for start, end in spans:
         yield content[index:start]
@@ -91,7 +96,7 @@ def _iterate_events(content: str) -> Iterator[DecoderEvent]:
 
 
 def _build_call(position: int, payload: str) -> JsonObject | None:
-    """Return the call in the trimmed text between two tags; None if it is unreadable."""
+    """Return the call in the trimmed content of a tag, with the id `tag_call_{position}`; None if it is unreadable."""
     name, arguments = _parse_json_payload(payload) if payload.startswith("{") else _parse_name_payload(payload)
     if not isinstance(name, str) or not _NAME.fullmatch(name.strip()):
         return None
@@ -100,7 +105,7 @@ def _build_call(position: int, payload: str) -> JsonObject | None:
 
 
 def _parse_json_payload(payload: str) -> tuple[object, object]:
-    """Return name and arguments of a call written as a JSON object; (None, None) if it is none."""
+    """Return name and arguments of a call written as a JSON object; (None, None) if the payload is no JSON object."""
     call_object = find_object(payload)
     if call_object is None:
         return None, None
@@ -111,7 +116,7 @@ def _parse_json_payload(payload: str) -> tuple[object, object]:
 
 
 def _parse_name_payload(payload: str) -> tuple[object, object]:
-    """Return name and arguments of a call written as `name` or `name {…}`; (None, None) if it is neither."""
+    """Return name and arguments of a call written as `name` or `name {…}`; (None, None) if the payload is neither."""
     match = _NAME_AND_ARGUMENTS.fullmatch(payload)
     if match is None:
         return None, None

@@ -13,6 +13,7 @@ from toolbench.engine.wire_formats.anthropic.blocks import KEPT_BLOCKS_FIELD
 from toolbench.engine.wire_formats.chat_answer import CHAT_COMPLETION_HINT, ChatAnswer, get_error_text, read_object
 from toolbench.engine.wire_formats.usage import UsageReader
 
+# Finish reason of a chat answer by the stop reason of a Messages answer.
 FINISH_REASONS = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -39,7 +40,9 @@ def decode_message(body: bytes) -> ChatAnswer:
 def parse_messages_answer(
     root: JsonObject, *, is_truncated: bool = False, findings: Sequence[Finding] = ()
 ) -> ChatAnswer:
-    """Return the answer of a Messages object. An unknown stop reason becomes the finish reason unchanged.
+    """Return the answer in a Messages object.
+
+    An unknown stop reason becomes the finish reason unchanged.
 
     Args:
         root: the JSON object of the body, or one assembled from a stream.
@@ -80,10 +83,10 @@ def _list_findings(blocks: list[Any], stop_reason: str | None) -> Iterator[Findi
 
 
 def build_chat_message(root: JsonObject, blocks: list[Any]) -> Message:
-    """Return the message in chat format, with the received blocks and all unknown fields.
+    """Return the message in chat format, with the received blocks and the fields outside of _READ_FIELDS.
 
     Args:
-        root: the Messages object, or as much of it as was received.
+        root: the Messages object, or the part of it that was received so far.
         blocks: its content blocks.
     """
     block_objects = [block for block in blocks if isinstance(block, dict)]
@@ -110,7 +113,7 @@ def build_chat_message(root: JsonObject, blocks: list[Any]) -> Message:
 def _to_chat_call(block: JsonObject, *, is_cut_off: bool) -> JsonObject:
     """Return a tool_use block as a call in chat format.
 
-    An input that is an object becomes JSON text, a missing one becomes `{}`; any other input is unchanged. If the token
+    An input that is an object becomes JSON text, a missing one the text `{}`; any other input is unchanged. If the token
     limit truncated the answer in this block, an empty input becomes "", since the model did not begin to write it.
     """
     call_input = block.get("input")
@@ -126,7 +129,7 @@ def _to_chat_call(block: JsonObject, *, is_cut_off: bool) -> JsonObject:
 
 
 def read_messages_usage(reported_usage: Any) -> tuple[Usage | None, tuple[Finding, ...]]:
-    """Return the usage, None if the answer has none, and findings for implausible figures.
+    """Return the usage (None if the answer has none) and findings for implausible figures.
 
     As in chat format, the input tokens include those read from and written to the cache.
     """

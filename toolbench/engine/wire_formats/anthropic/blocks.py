@@ -19,7 +19,7 @@ def build_text_block(text: str) -> JsonObject:
 
 
 def build_user_blocks(content: Any) -> list[JsonObject]:
-    """Return the blocks of a user's content; blank text is left out, since Messages refuses it."""
+    """Return content of a chat message as blocks; blank text is left out, since Messages refuses it."""
     parts = [build_text_block(content)] if isinstance(content, str) else content if isinstance(content, list) else []
     return [block for part in parts if isinstance(part, dict) and not is_blank_block(block := _to_block(part))]
 
@@ -92,8 +92,9 @@ def _update_kept_blocks(
 ) -> Iterator[JsonObject]:
     """Yield the received blocks with the current calls, and with the text if a transform changed it.
 
-    Calls take the places of the received calls in order; further ones follow at the end. A changed text takes the place
-    of the first text block; the other text blocks are left out, as are blank ones.
+    The current calls take the places of the received calls in order. Further current calls follow at the end; received
+    calls without a current one are left out. A changed text takes the place of the first text block; the other text
+    blocks are left out. Blank text blocks are always left out.
     """
     blocks = [block for block in kept_blocks if isinstance(block, dict)]
     text = get_message_text(message)
@@ -130,7 +131,7 @@ def _build_tool_use(call: JsonObject, wire_id: str, changes: WireChanges) -> Jso
 
 
 def _read_input(arguments: Any) -> JsonObject | None:
-    """Return arguments as an object, {} for none; None if they are not an object."""
+    """Return arguments as an object, {} for missing or blank ones; None if they are not an object."""
     if isinstance(arguments, str):
         try:
             arguments = read_json(arguments) if arguments.strip() else {}

@@ -11,8 +11,8 @@ class CallIdAssigner:
     """Assigner of call ids for one conversation, turn by turn.
 
     Args:
-        allowed_pattern: pattern of the ids that are accepted.
-        prefix: beginning of the ids that replace ids that are not allowed.
+        allowed_pattern: regular expression that an id must match as a whole to be accepted.
+        prefix: beginning of the ids that replace refused ones.
     """
 
     def __init__(self, allowed_pattern: re.Pattern[str] = _MESSAGES_ID, prefix: str = "toolu_") -> None:
@@ -23,12 +23,12 @@ class CallIdAssigner:
     def assign_ids(self, original_ids: Iterable[object]) -> list[str]:
         """Return the ids that are sent for the calls of one turn.
 
-        A call keeps its id if it is allowed and no earlier call has it; otherwise it gets a replacement.
+        A call keeps an id that is allowed and that no earlier call has; otherwise the call gets another id.
         """
         return [self._make_unique(self._make_allowed(original_id)) for original_id in original_ids]
 
     def _make_unique(self, base_id: str) -> str:
-        """Return the id, with the suffix `_2`, `_3` and so on if it is used already, and note its use."""
+        """Note the use of an id and return it, with the suffix `_2`, `_3` and so on if it was used before."""
         while True:
             use_count = self._use_counts[base_id] = self._use_counts.get(base_id, 0) + 1
             unique_id = base_id if use_count == 1 else f"{base_id}_{use_count}"
@@ -37,7 +37,7 @@ class CallIdAssigner:
                 return unique_id
 
     def _make_allowed(self, call_id: object) -> str:
-        """Return the id if it matches the pattern, else the prefix with a hash of it."""
+        """Return the id if it matches the pattern, else the prefix with a hash of the id, or of "" if it is no text."""
         text = call_id if isinstance(call_id, str) else ""
         if self._allowed_pattern.fullmatch(text):
             return text

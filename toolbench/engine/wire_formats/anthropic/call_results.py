@@ -20,7 +20,13 @@ class CallResults:
         self._results_by_wire_id: dict[str, Message] = {}
 
     def open_turn(self, chat_ids: list[object], wire_ids: list[str], path: str) -> None:
-        """Begin with the calls of a turn; `path` is the JSON path of their ids, for the record of changed ids."""
+        """Begin a turn with these calls, and record the ids that change.
+
+        Args:
+            chat_ids: call ids in the chat.
+            wire_ids: call ids that are sent, in the same order.
+            path: JSON path of the ids, for the record.
+        """
         self._calls = list(zip(chat_ids, wire_ids, strict=True))
         for chat_id, wire_id in self._calls:
             self._open_wire_ids.setdefault(repr(chat_id), deque()).append(wire_id)
@@ -28,7 +34,7 @@ class CallResults:
                 self._changes.record("call_id_mapped", path, chat_id, wire_id)
 
     def add(self, message: Message) -> bool:
-        """Assign a result to the first call with its id and no result; return whether there is one."""
+        """Assign a result to the first call that has its id and no result yet; return whether there was such a call."""
         wire_ids = self._open_wire_ids.get(repr(message.get("tool_call_id")))
         if not wire_ids:
             return False
@@ -36,7 +42,7 @@ class CallResults:
         return True
 
     def close_turn(self) -> list[tuple[str, Message | None]]:
-        """Return (wire id, result) of each call, and forget the calls; a missing result is recorded and None."""
+        """Return wire id and result of each call, and forget the calls. A missing result is None, and is recorded."""
         results = [(wire_id, self._results_by_wire_id.get(wire_id)) for _, wire_id in self._calls]
         for chat_id, wire_id in self._calls:
             if wire_id not in self._results_by_wire_id:

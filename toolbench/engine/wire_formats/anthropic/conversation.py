@@ -35,8 +35,8 @@ def arrange_turns(messages: list[Message], changes: WireChanges) -> list[JsonObj
 
     Args:
         messages: chat messages without leading system messages; not modified.
-        changes: records what had to be changed. A message that is blank, or a result with neither a call nor text, is
-            left out without a record.
+        changes: records what had to be changed. A blank message of the user or the assistant, and a blank result without
+            a call, are left out without a record.
     """
     builder = _TurnBuilder(changes)
     for message in messages:
@@ -91,7 +91,7 @@ class _TurnBuilder:
             self._turns.append({"role": "assistant", "content": blocks})
 
     def _add_result(self, message: Message) -> None:
-        """Assign a result to a call of the last turn, or add it as text."""
+        """Assign a result to its call in the last turn; without such a call, add its content to the user turn."""
         if not self._results.add(message) and (blocks := build_user_blocks(message.get("content"))):
             self._changes.record("orphan_result_as_text", "$.messages[*]", message.get("tool_call_id"))
             self._user_blocks += blocks
@@ -108,7 +108,7 @@ class _TurnBuilder:
 
 
 def _strip_trailing_space(blocks: list[JsonObject]) -> list[JsonObject]:
-    """Return the blocks without white space at the end of the last text, which the Messages API refuses.
+    """Return the blocks without white space at the end of a last text block, which the Messages API refuses.
 
     A last block that is then blank is left out, unless it is the only block.
     """

@@ -76,7 +76,7 @@ def _rename_options(body: JsonObject, options: JsonObject, changes: WireChanges)
 
     Args:
         body: the body in chat format.
-        options: its options that are sent under the same name.
+        options: the options of the body that are sent under the same name.
         changes: records what is left out or has no effect.
     """
     renamed_options: JsonObject = {}
@@ -90,7 +90,7 @@ def _rename_options(body: JsonObject, options: JsonObject, changes: WireChanges)
 
 
 def _build_metadata(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
-    """Return the metadata; a seed is sent as `user_id` if there is none, although it has no effect there."""
+    """Return the metadata. A seed is sent as `user_id` if there is no user id; it is only a label there."""
     metadata = {"user_id": str(body["user"])} if body.get("user") else {}
     metadata |= get_object(options.get("metadata"))
     if (seed := body.get("seed")) is None:
@@ -101,7 +101,7 @@ def _build_metadata(body: JsonObject, options: JsonObject, changes: WireChanges)
 
 
 def _build_output_config(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
-    """Return `output_config` with the effort and the answer's schema; {} for neither."""
+    """Return the option `output_config` with effort and answer schema added; {} if there is nothing to send."""
     config = dict(get_object(options.get("output_config")))
     if (effort := body.get("reasoning_effort")) is not None:
         if isinstance(effort, str) and effort in EFFORT_VALUES:
@@ -151,7 +151,7 @@ def _build_tools_called_before(turns: list[JsonObject], changes: WireChanges) ->
 
 
 def _build_tool_choice(chat_choice: Any) -> JsonObject:
-    """Return the tool choice, {} if it is missing or an unknown word; one in Anthropic's format is unchanged."""
+    """Return the tool choice, {} if it is missing or an unknown word; an object without `function` is unchanged."""
     if not isinstance(chat_choice, dict):
         return dict(TOOL_CHOICES.get(chat_choice, {}))
     function = chat_choice.get("function")
@@ -185,7 +185,7 @@ def _build_tool(tool: JsonObject) -> JsonObject:
 
 
 def _find_container(messages: list[JsonObject]) -> JsonObject:
-    """Return the `container` field with the id of the latest answer that has one; {} for none."""
+    """Return the field `container` with the container id of the latest answer that has one; {} for none."""
     containers = (message.get("container") for message in reversed(messages) if message.get("role") == "assistant")
     last_container = next(
         (container for container in containers if isinstance(container, dict) and container.get("id")), None

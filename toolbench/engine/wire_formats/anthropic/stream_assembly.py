@@ -16,7 +16,7 @@ _FINDING_MESSAGES = {
     "stream_index_missing": "Parts of content blocks have no index; they were added to the last block.",
     "stream_index_reused": "Several content blocks have one index; events showed where each begins.",
     "stream_stop_missing": "The stream ended without message_stop.",
-    "stream_unfinished": "The stream ended without a reason to stop and without message_stop.",
+    "stream_unfinished": "The stream ended without a stop reason and without message_stop.",
 }
 
 
@@ -25,7 +25,7 @@ class BlockAssembler:
 
     Args:
         first_content: the block as its first event contains it.
-        call_index: index among the calls of the answer, from 0; None for other blocks.
+        call_index: index among the calls of the answer, from 0; None for a block that is no call.
     """
 
     def __init__(self, first_content: JsonObject, call_index: int | None) -> None:
@@ -52,7 +52,7 @@ class BlockAssembler:
         return Delta(reasoning=thinking) if isinstance(thinking, str) and thinking else None
 
     def _add_field(self, name: str, value: Any) -> None:
-        """Add a field. A signature is received at once; citations are received one by one."""
+        """Add a field of a delta. A signature is received as a whole, citations one by one, other texts in chunks."""
         if name == "citation":
             citations = self._received_fields.get("citations")
             self._received_fields["citations"] = [*(citations if isinstance(citations, list) else ()), value]
@@ -126,7 +126,7 @@ class MessagesAssembler(EventAssembler):
         self._usage |= {name: value for name, value in get_object(usage).items() if value is not None}
 
     def _add_block_event(self, event_type: str, payload: JsonObject) -> Iterator[Delta]:
-        """Add an event of a content block, without an index to the last block, and yield its deltas."""
+        """Add an event of a content block and yield its deltas; without an index, it belongs to the last block."""
         index = payload.get("index")
         index = index if isinstance(index, int) else None
         if index is None:
@@ -143,7 +143,7 @@ class MessagesAssembler(EventAssembler):
                     yield Delta(call_index=block.call_index, is_closed=True)
 
     def _open_block(self, first_content: JsonObject, index: int | None) -> Iterator[Delta]:
-        """Add a block; a repeated index begins a new block."""
+        """Begin a block, also for an index that an earlier block has, and yield the Delta that begins a call."""
         call_index = self._call_count if first_content.get("type") == "tool_use" else None
         block = BlockAssembler(first_content, call_index)
         self._blocks.append(block)
