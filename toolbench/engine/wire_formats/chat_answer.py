@@ -160,7 +160,7 @@ def get_error_text(error: Any) -> str:
 
 
 def _join_content(message: Message) -> tuple[Message, tuple[Finding, ...]]:
-    """Return the message with its content as text.
+    """Return the message with its content as text, and the findings.
 
     A content that is neither text nor null gets a finding, unless it is a list of thinking and text parts with at least
     one thinking part.

@@ -15,11 +15,12 @@ from toolbench.engine.wire_formats.stream_reader import ChatAssembler, StreamDec
 
 ConvertToChat = Callable[[JsonObject, str], JsonObject]  # see _build_completion_decoder
 _UNSUPPORTED_KEYS = ("tools", "tool_choice", "parallel_tool_calls", "response_format")
+# Finish reason of a chat answer by the stop_type of llama.cpp.
 _FINISH_REASONS = {"limit": "length", "eos": "stop", "word": "stop"}
 
 
 class CompletionsFormat:
-    """OpenAI's legacy completions, as vLLM, llama.cpp and most hosts have them."""
+    """Wire format of OpenAI's legacy completions, which vLLM, llama.cpp and most hosts have, too."""
 
     name = "completions"
     path = "completions"
@@ -40,7 +41,7 @@ class CompletionsFormat:
 
 
 class LlamaFormat:
-    """llama.cpp's own endpoint, whose path begins at the server's root."""
+    """Wire format of llama.cpp's own endpoint, whose path begins at the server's root."""
 
     name = "llama"
     path = "/completion"
@@ -127,9 +128,9 @@ def _convert_choice(choice: Any, message_key: str) -> Any:
 
 
 def _convert_llama_answer(payload: JsonObject, message_key: str) -> JsonObject:
-    """Return `content` in OpenAI's format; an error is unchanged.
+    """Return a payload of llama.cpp in chat format; one without `content`, such as an error, is unchanged.
 
-    The token counts are put into `usage` under llama.cpp's names, which `read_usage` knows.
+    The token counts of the last payload are put into `usage` under llama.cpp's names, which `read_usage` knows.
     """
     if "content" not in payload:
         return payload

@@ -1,4 +1,4 @@
-"""Content as a list of parts, as Mistral's reasoning models send it: thinking and text."""
+"""Content that is a list of thinking and text parts, as Mistral's reasoning models send it."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -20,9 +20,10 @@ def get_thinking_text(content: Any) -> str:
 
 
 def split_content_parts(message: Message) -> Message:
-    """Return the message with its text as content, its thinking as reasoning and its parts in PARTS_FIELD.
+    """Return the message with its text as content and the received parts in PARTS_FIELD.
 
-    A message without thinking parts, or with other parts than thinking and text, is returned unchanged.
+    The thinking is appended to `reasoning_content`. A message without thinking parts, or with other parts than thinking
+    and text, is returned unchanged.
     """
     content = message.get("content")
     if not _has_thinking(content):
@@ -39,8 +40,8 @@ def split_content_parts(message: Message) -> Message:
 def restore_content_parts(message: Message) -> Message:
     """Return the message with its received parts as content; the inverse of `split_content_parts`.
 
-    A message without received parts is returned unchanged. If a transform changed the text, one part with the changed
-    text follows the thinking. Thinking that a transform removed stays removed; without any, the content stays text.
+    A message without received parts is returned unchanged. If a transform changed the text, the content is the thinking
+    parts and one part with the changed text. If a transform removed all thinking parts, the content stays text.
     """
     parts = message.get(PARTS_FIELD)
     if not isinstance(parts, list) or not all(_is_part(part, _THINKING) or _is_part(part, _TEXT) for part in parts):
@@ -105,6 +106,6 @@ def _is_part(part: Any, part_type: str) -> bool:
 
 
 def _get_thinking(part: JsonObject) -> str:
-    """Return the text of a thinking part, which is a list of texts at Mistral and a text elsewhere."""
+    """Return the text of a thinking part, which contains a list of text parts at Mistral and a text elsewhere."""
     thinking = part.get(_THINKING)
     return get_text(thinking) or _get_text(thinking)

@@ -20,7 +20,7 @@ class CallAssembler:
     Attributes:
         call_index: index among the calls of the answer, from 0.
         index: the index that the endpoint sends; None if it sends none.
-        arguments_value: the arguments, if they were received as a JSON value.
+        arguments_value: the arguments, if they were received as a JSON value other than text; None if they were not.
         arguments_chunks: the parts of the arguments, if they were received as text; None if they were not.
         end_finder: finds the end of the arguments received as text.
         other_fields: the other fields of the call, each with the values received.
@@ -45,7 +45,7 @@ class CallAssembler:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the arguments are complete: text whose object or list has ended, or another value but null."""
+        """Whether the arguments are complete: a text whose object or list has ended, or a value, but not null."""
         return self.end_finder.is_closed if self.arguments_chunks else self.arguments_value is not None
 
     @property
@@ -86,7 +86,8 @@ class CallAssembler:
     def _add_arguments(self, arguments: Any) -> str:
         """Add received arguments and return them if they are text, else "".
 
-        Another value but null replaces the arguments so far, unless a text with an object or a list has begun.
+        A value that is neither text nor null replaces the arguments so far, unless they are the text of an object or
+        list.
         """
         if isinstance(arguments, str):
             self.arguments_chunks = [] if self.arguments_chunks is None else self.arguments_chunks
@@ -98,7 +99,7 @@ class CallAssembler:
         return ""
 
     def to_json(self) -> JsonObject:
-        """Return the call in OpenAI's format, without fields that were not received."""
+        """Return the call in OpenAI's format, without fields that were not received, but always with a name."""
         call = {"id": self.id, "type": self.type}
         arguments = self.arguments
         return {
@@ -127,7 +128,7 @@ class CallListAssembler:
         self.is_single_object = False
         self._calls_by_index: dict[int, CallAssembler] = {}
         self._calls_by_id: dict[str | int, CallAssembler] = {}
-        # By index, an id that came without a name and arguments after a complete call.
+        # By index, the id of the next call, announced by a delta without name and arguments after a complete call.
         self._announced_ids: dict[int | None, str | int] = {}
 
     def add_deltas(self, tool_calls: Any) -> Iterator[tuple[CallAssembler, str]]:
@@ -174,12 +175,12 @@ class CallListAssembler:
         return call_with_id if call_with_id is not None else self._open_call(index, call_id)
 
     def _is_next_call(self, call: CallAssembler, delta_call: JsonObject) -> bool:
-        """Return whether a delta begins the next call, also by the id that an earlier delta announced."""
+        """Return whether a delta begins the next call: by its own content, or because its id was announced before."""
         is_announced = call.index in self._announced_ids and not _find_id(delta_call) and not _is_empty(delta_call)
         return is_announced or _is_next_call(call, delta_call)
 
     def _add_other_id(self, call: CallAssembler, delta_call: JsonObject) -> None:
-        """Record that a delta of a call has another id, or keep this id for the next call if it may announce one."""
+        """Keep the other id of a delta for the next call if the delta may announce it; else record the deviation."""
         if call.is_closed and _is_empty(delta_call):
             self._announced_ids[call.index] = _find_id(delta_call)
         else:
@@ -201,9 +202,9 @@ class CallListAssembler:
 def _is_next_call(call: CallAssembler, delta_call: JsonObject) -> bool:
     """Return whether a delta begins the next call instead of continuing `call`.
 
-    If both have an id, the delta begins the next call if the ids differ, unless it has only arguments that can continue
-    those of `call`: some servers give each part of a call a new id. Otherwise the delta begins the next call if it has
-    a name and arguments while `call` has a name and complete arguments.
+    If both have an id, the delta begins the next call if the ids differ. As some servers give each part of a call a new
+    id, a delta without a name whose arguments can continue those of `call` is an exception. If one of them has no id,
+    the delta begins the next call if it has a name and arguments while `call` has a name and complete arguments.
     """
     call_id, function = _find_id(delta_call), get_called_function(delta_call)
     name, arguments = get_text(function.get("name")), function.get("arguments")
@@ -214,7 +215,7 @@ def _is_next_call(call: CallAssembler, delta_call: JsonObject) -> bool:
 
 
 def _begins_arguments(arguments: Any) -> bool:
-    """Return whether received arguments, other than null, begin a call: a value, or a text that begins an object."""
+    """Return whether arguments, which are not null, begin a call: an object text, or a value that is no text."""
     return not isinstance(arguments, str) or arguments.lstrip().startswith("{")
 
 

@@ -53,7 +53,7 @@ class EventAssembler(ABC):
         """Return the answer.
 
         Raises:
-            MalformedAnswerError: the events have no answer, or an error, or the stream has data that is not JSON and
+            MalformedAnswerError: the events contain an error or no answer, or an event is not JSON although the stream
                 was not truncated.
         """
         if self._error:

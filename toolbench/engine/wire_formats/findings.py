@@ -1,4 +1,4 @@
-"""Findings on deviations of calls that can be used nevertheless."""
+"""Findings on deviations of an answer that do not prevent the use of its calls."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,8 +12,7 @@ def list_findings(calls: Sequence[JsonObject], text: str, finish_reason: str | N
     """Yield the findings on an answer, by its calls, text and finish reason.
 
     Args:
-        calls: calls in the answer's field for calls, in OpenAI's format, before ids and arguments are completed; empty
-            for none.
+        calls: calls in the field `tool_calls`, before missing ids and arguments are added; empty for none.
         text: text of the answer.
         finish_reason: finish reason in OpenAI's terms; None for none.
     """

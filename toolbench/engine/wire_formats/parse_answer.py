@@ -8,7 +8,7 @@ MAX_SNIPPET_LENGTH = 200  # characters quoted in a finding or a change
 
 
 def get_message_text(message: Message) -> str:
-    """Return the content as text; parts without text are left out, and "" is returned for no content."""
+    """Return the content as text: a text itself, the joined texts of a list of parts, or "" for anything else."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -18,7 +18,7 @@ def get_message_text(message: Message) -> str:
 
 
 def add_reasoning(message: Message, reasoning: str) -> Message:
-    """Return the message with this reasoning after the one in `reasoning_content`; unchanged for ""."""
+    """Return the message with `reasoning` as last lines of its `reasoning_content`; unchanged for ""."""
     if not reasoning:
         return message
     all_reasoning = "\n".join(filter(None, (get_text(message.get("reasoning_content")), reasoning)))
@@ -33,7 +33,7 @@ def list_structured_calls(message: Message) -> tuple[JsonObject, ...]:
 
 
 def build_openai_call(call_id: str, name: str, arguments: object) -> JsonObject:
-    """Return a call found in text in OpenAI's format; missing arguments are an empty object."""
+    """Return a call that was found in text, in OpenAI's format; missing arguments become an empty object."""
     arguments_value = {} if arguments is None else arguments
     arguments_text = arguments_value if isinstance(arguments_value, str) else write_json(arguments_value)
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments_text}}

@@ -15,6 +15,8 @@ _MESSAGE_PATH = "$.choices[0].message"
 def keep_standard_calls(message: Message, received: Message) -> tuple[Message, tuple[Finding, ...]]:
     """Return the message without the calls that no standard allows, and a `parse_error` finding for each.
 
+    A call in the older `function_call` stays in the message, but gets a finding unless there are other calls.
+
     Args:
         message: the answer after its transforms.
         received: the answer before the transforms, which shows the ids that the endpoint sent.
@@ -53,8 +55,8 @@ def _list_misplaced_calls(message: Message) -> Iterator[Finding]:
 def _match_received_calls(received: Message, call_count: int) -> Iterator[tuple[JsonObject | None, JsonObject | None]]:
     """Yield each received call with its block of Messages, in the order of the calls.
 
-    Both are None if the number of calls changed, as when a transform added some, since they cannot be matched then. The
-    block is also None for an answer without blocks of Messages.
+    If the number of calls changed, for example because a transform added one, the calls cannot be matched, and both are
+    None. The block is also None for an answer without blocks of Messages.
 
     Args:
         received: the answer before the transforms.
@@ -80,7 +82,7 @@ def _find_violation(call: object, received_call: JsonObject | None, block: JsonO
     Args:
         call: the call after the transforms.
         received_call: the call as received; None if it cannot be matched.
-        block: its block of Messages; None for other wire formats or if it cannot be matched.
+        block: the block of the call in Messages; None for other wire formats or if it cannot be matched.
     """
     if not isinstance(call, dict):
         return "a call is no object"

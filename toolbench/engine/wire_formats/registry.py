@@ -1,6 +1,7 @@
 """The wire formats. The loop and the methods work in OpenAI's chat format.
 
-A wire format converts a request body in chat format to the format that an endpoint accepts, and its answers back.
+A wire format converts a request body in chat format to the format of an endpoint, and the endpoint's answers to chat
+format.
 """
 
 from collections.abc import Callable
@@ -22,7 +23,7 @@ class WireFormat(Protocol):
     """A wire format.
 
     Attributes:
-        path: path below the endpoint's prefix; one that begins with a slash, below its base URL.
+        path: path below the endpoint's prefix; a path that begins with a slash is below the endpoint's base URL.
         usual_findings: codes of findings that are usual in this format and not reported.
     """
 
@@ -34,7 +35,7 @@ class WireFormat(Protocol):
         """Return the body to send, and the changes beyond the conversion.
 
         Args:
-            body: a body in chat format, for completion formats with a rendered `prompt`; not modified.
+            body: a body in chat format, which has a rendered `prompt` for completion formats; not modified.
 
         Raises:
             PlanError: the body cannot be sent in this format.
@@ -102,7 +103,7 @@ def get_wire_format(name: str) -> WireFormat:
 def choose_wire_format(policy: Policy, wire: str) -> WireFormat:
     """Return the wire format of a run whose endpoint uses `wire`.
 
-    A rendered prompt is sent to a raw completion endpoint, which only OpenAI-compatible endpoints have.
+    The method template sends a rendered prompt, in a completion format that only OpenAI-compatible endpoints accept.
 
     Args:
         policy: the settings of the run.

@@ -113,8 +113,9 @@ def build_chat_message(root: JsonObject, blocks: list[Any]) -> Message:
 def _to_chat_call(block: JsonObject, *, is_cut_off: bool) -> JsonObject:
     """Return a tool_use block as a call in chat format.
 
-    An input that is an object becomes JSON text, a missing one the text `{}`; any other input is unchanged. If the token
-    limit truncated the answer in this block, an empty input becomes "", since the model did not begin to write it.
+    An input that is an object becomes JSON text, a missing one the text `{}`; any other input is unchanged. If the
+    token limit truncated the answer in this block, an empty input becomes "", since the model did not begin to write
+    it.
     """
     call_input = block.get("input")
     call_input = {} if call_input is None else call_input

@@ -35,8 +35,8 @@ def arrange_turns(messages: list[Message], changes: WireChanges) -> list[JsonObj
 
     Args:
         messages: chat messages without leading system messages; not modified.
-        changes: records what had to be changed. A blank message of the user or the assistant, and a blank result without
-            a call, are left out without a record.
+        changes: records what had to be changed. A blank message of the user or the assistant, and a blank result
+            without a call, are left out without a record.
     """
     builder = _TurnBuilder(changes)
     for message in messages:

@@ -151,7 +151,7 @@ def _build_tools_called_before(turns: list[JsonObject], changes: WireChanges) ->
 
 
 def _build_tool_choice(chat_choice: Any) -> JsonObject:
-    """Return the tool choice, {} if it is missing or an unknown word; an object without `function` is unchanged."""
+    """Return the tool choice, {} if it is missing or an unknown word; an object that names no function is unchanged."""
     if not isinstance(chat_choice, dict):
         return dict(TOOL_CHOICES.get(chat_choice, {}))
     function = chat_choice.get("function")

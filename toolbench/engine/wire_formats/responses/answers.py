@@ -1,6 +1,6 @@
 """Conversion of a Responses answer to chat format.
 
-The message keeps its items, so that they can be sent back unchanged: reasoning as well as types that are not known.
+The message keeps all items, also reasoning and items of unknown types, so that they can be sent back unchanged.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from toolbench.engine.wire_formats.usage import UsageReader
 # Finish reason of a chat answer by the reason why a Responses answer is incomplete.
 INCOMPLETE_REASONS = {"max_output_tokens": "length", "content_filter": "content_filter"}
 KNOWN_ITEMS = ("message", "function_call", "reasoning")
-_REASONING_SEPARATOR = "\n\n"  # between the parts of a reasoning summary
+_REASONING_SEPARATOR = "\n\n"  # between the texts of all reasoning items
 
 
 def decode_response(body: bytes) -> ChatAnswer:
@@ -91,7 +91,7 @@ def _get_finish_reason(root: JsonObject, message: Message) -> str | None:
 def _list_findings(items: list[Any]) -> Iterator[Finding]:
     for index, item in enumerate(items):
         if not isinstance(item, dict) or item.get("type") not in KNOWN_ITEMS:
-            message = "The answer has an item of another type; it was not read and is sent back unchanged."
+            message = "The answer has an item of an unknown type; the item was not read and is sent back unchanged."
             yield Finding("item_not_read", message, f"$.output[{index}]")
 
 
@@ -121,7 +121,7 @@ def _list_reasoning_texts(item_objects: Sequence[JsonObject]) -> Iterator[str]:
 
 
 def _to_chat_call(item: JsonObject) -> JsonObject:
-    """Return a function_call item as a call in chat format; a missing name, id or arguments become None."""
+    """Return a function_call item as a call in chat format; a missing id, name or arguments are None."""
     return {
         "id": item.get("call_id"),
         "type": "function",
@@ -130,7 +130,7 @@ def _to_chat_call(item: JsonObject) -> JsonObject:
 
 
 def read_responses_usage(reported_usage: Any) -> tuple[Usage | None, tuple[Finding, ...]]:
-    """Return the usage, None if the answer has none, and findings for implausible figures."""
+    """Return the usage (None if the answer has none) and findings for implausible figures."""
     reader = UsageReader(reported_usage)
     usage = Usage(
         input_tokens=reader.read_tokens("input_tokens"),

@@ -17,7 +17,8 @@ from toolbench.engine.wire_formats.responses.items import (
     build_result_item,
 )
 
-_CALL_ID = re.compile(r"\S(?s:.){0,63}")  # OpenAI accepts ids of at most 64 characters
+# 1 to 64 characters that do not begin with white space; OpenAI refuses longer ids.
+_CALL_ID = re.compile(r"\S(?s:.){0,63}")
 
 
 def build_input_items(messages: list[Message], changes: WireChanges) -> list[JsonObject]:
@@ -67,7 +68,7 @@ class _InputBuilder:
         self._items += build_assistant_items(message, wire_ids, self._changes)
 
     def _add_result(self, message: Message) -> None:
-        """Assign a result to a call of the last turn, or add it as text."""
+        """Assign a result to its call in the last turn; without such a call, add its text as a message of the user."""
         if not self._results.add(message) and (text := get_message_text(message)):
             self._changes.record("orphan_result_as_text", "$.messages[*]", message.get("tool_call_id"))
             self._later_items.append(build_message_item("user", text))

@@ -22,7 +22,7 @@ class ItemAssembler:
 
     Args:
         first_content: the item as its first event contains it.
-        call_index: index among the calls of the answer, from 0; None for other items.
+        call_index: index among the calls of the answer, from 0; None for an item that is no call.
     """
 
     def __init__(self, first_content: JsonObject, call_index: int | None) -> None:

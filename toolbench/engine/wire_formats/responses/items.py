@@ -41,7 +41,7 @@ def build_message_item(role: str, content: Any) -> JsonObject:
 
 
 def _to_part(part: Any) -> Any:
-    """Return a part of a chat message as a part of Responses; a part of an unknown type is unchanged."""
+    """Return a part of a chat message, or a text, as a part of Responses; other types of parts are unchanged."""
     if not isinstance(part, dict):
         return {"type": "input_text", "text": part}
     if part.get("type") == "text":
@@ -69,7 +69,7 @@ def build_assistant_items(message: Message, wire_ids: Sequence[str], changes: Wi
     """Return the items of an assistant's turn.
 
     If the message has received items, they are returned with the current calls of the message; otherwise items are
-    built from its text and its calls.
+    built from its calls and its text or refusal.
 
     Args:
         message: the message in chat format.
@@ -89,8 +89,9 @@ def build_assistant_items(message: Message, wire_ids: Sequence[str], changes: Wi
 def _update_kept_items(message: Message, items: list[JsonObject], call_items: list[JsonObject]) -> Iterator[JsonObject]:
     """Yield the received items with the current calls, and with the text if a transform changed it.
 
-    Calls take the places of the received calls in order; further ones follow at the end. A changed text takes the place
-    of the first message item; the other message items are left out.
+    The current calls take the places of the received calls in order. Further current calls follow at the end; received
+    calls without a current one are left out. A changed text takes the place of the first message item; the other
+    message items are left out.
     """
     text = get_message_text(message)
     # The changed text until it is yielded, then empty; None if the text did not change.

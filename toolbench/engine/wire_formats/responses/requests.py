@@ -81,7 +81,7 @@ def _convert_options(body: JsonObject, options: JsonObject, changes: WireChanges
 
     Args:
         body: the body in chat format.
-        options: its options that are sent under the same name.
+        options: the options of the body that are sent under the same name.
         changes: records what is left out or has no effect.
     """
     converted_options: JsonObject = {}
@@ -98,7 +98,7 @@ def _convert_options(body: JsonObject, options: JsonObject, changes: WireChanges
 
 
 def _build_text(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
-    """Return the field `text` with the verbosity and the answer's schema; {} for neither."""
+    """Return the option `text` with verbosity and answer format added; {} if there is nothing to send."""
     text = dict(get_object(options.get("text")))
     if (verbosity := body.get("verbosity")) is not None:
         text.setdefault("verbosity", verbosity)
@@ -131,7 +131,7 @@ def _build_tools(body: JsonObject) -> JsonObject:
 
 
 def _convert_tool_choice(choice: JsonObject) -> JsonObject:
-    """Return a tool choice that is an object in the format of Responses; one in this format is unchanged."""
+    """Convert a tool choice that is an object to the format of Responses; one in this format is unchanged."""
     if isinstance(allowed_tools := choice.get("allowed_tools"), dict):
         tools = [_convert_tool_choice(tool) for tool in list_objects(allowed_tools.get("tools"))]
         return {"type": "allowed_tools", "mode": allowed_tools.get("mode", "auto"), "tools": tools}
@@ -142,7 +142,7 @@ def _convert_tool_choice(choice: JsonObject) -> JsonObject:
 def _build_tool(tool: JsonObject) -> Any:
     """Return a function in the format of Responses; tools in this format are unchanged.
 
-    `strict` is always sent, since Responses treats a missing one as true.
+    A converted function always has `strict`, since Responses treats a missing `strict` as true.
     """
     function = tool.get("function")
     if not isinstance(function, dict):
