@@ -191,7 +191,7 @@ class Turn:
 
     @property
     def unexecuted_reason(self) -> str:
-        """Why the first call that the model attempted did not run, as a clause; "" unless `has_unexecuted_call`."""
+        """Why a call that the model attempted did not run, as a clause; "" unless `has_unexecuted_call` is set."""
         message = next(
             (
                 finding.message

@@ -54,7 +54,7 @@ def _iterate_object_changes(
 
 
 def _render_side(value: object) -> str:
-    """Return a value as text for a change, truncated with `…` to MAX_SIDE_LENGTH characters."""
+    """Return a value as compact JSON for a change, truncated with `…` to MAX_SIDE_LENGTH characters."""
     if isinstance(value, str):
         value = value[:MAX_SIDE_LENGTH]
     try:

@@ -201,5 +201,5 @@ def _has_calls(message: object) -> bool:
 
 
 def _is_changed(values_before: list[JsonObject], values_after: list[object] | list[JsonObject]) -> bool:
-    """Return whether any value is another object than before, since an unchanged value stays the same object."""
+    """Return whether any value was replaced by another object; an unchanged value stays the same object."""
     return any(old is not new for old, new in zip(values_before, values_after, strict=True))

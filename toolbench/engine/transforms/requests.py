@@ -121,8 +121,8 @@ def _convert_tool_choice(tool_choice: Any) -> Any:
 def _iterate_legacy_messages(messages: Sequence[Message]) -> Iterator[Message]:
     """Yield the messages with one assistant message for each call, followed by the result of the call.
 
-    Only the tool messages directly after a call are searched for its result, because later answers may repeat an id. A
-    result without a call is left out.
+    Only the tool messages directly after an assistant message are searched for the results of its calls, because later
+    answers may repeat an id. A result without a call is left out.
     """
     for index, message in enumerate(messages):
         calls = list_structured_calls(message)

@@ -1,4 +1,7 @@
-"""Transforms of the envelope of a tool result."""
+"""Transforms of the envelope of a tool result.
+
+The envelope is the JSON object that reports data, warnings and errors of a call to the model.
+"""
 
 from toolbench.engine.transforms.registry import TransformKind
 from toolbench.engine.types import JsonObject

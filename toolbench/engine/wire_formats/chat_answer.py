@@ -86,7 +86,7 @@ def decode_chat_answer(body: bytes) -> ChatAnswer:
 
 
 def parse_chat_answer(root: JsonObject, *, is_truncated: bool = False) -> ChatAnswer:
-    """Return the answer of an object in OpenAI's format.
+    """Return the answer in a chat completion object.
 
     Args:
         root: the JSON object of the body, or one assembled from a stream.

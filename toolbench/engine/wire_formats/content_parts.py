@@ -40,8 +40,9 @@ def split_content_parts(message: Message) -> Message:
 def restore_content_parts(message: Message) -> Message:
     """Return the message with its received parts as content; the inverse of `split_content_parts`.
 
-    A message without received parts is returned unchanged. If a transform changed the text, the content is the thinking
-    parts and one part with the changed text. If a transform removed all thinking parts, the content stays text.
+    A message without received parts is returned unchanged. If a transform changed the text, the content is a list of
+    the thinking parts and one part with the changed text. If a transform removed all thinking parts, the content stays
+    text.
     """
     parts = message.get(PARTS_FIELD)
     if not isinstance(parts, list) or not all(_is_part(part, _THINKING) or _is_part(part, _TEXT) for part in parts):
@@ -59,7 +60,7 @@ def restore_content_parts(message: Message) -> Message:
 
 
 def join_content(chunks: Sequence[Any]) -> Any:
-    """Return the content of the chunks of a stream: a list of parts if any has thinking, otherwise text.
+    """Return the content of the chunks of a stream: a list of parts if any chunk has thinking, else text.
 
     Successive parts of the same type are joined.
     """

@@ -45,7 +45,10 @@ class CallAssembler:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the arguments are complete: a text whose object or list has ended, or a value, but not null."""
+        """Whether the arguments are complete.
+
+        A text is complete when its object or list has ended. Any other value except null is complete at once.
+        """
         return self.end_finder.is_closed if self.arguments_chunks else self.arguments_value is not None
 
     @property
@@ -215,7 +218,10 @@ def _is_next_call(call: CallAssembler, delta_call: JsonObject) -> bool:
 
 
 def _begins_arguments(arguments: Any) -> bool:
-    """Return whether arguments, which are not null, begin a call: an object text, or a value that is no text."""
+    """Return whether arguments begin those of a call: text that begins an object, or a value that is no text.
+
+    Must not be called with null.
+    """
     return not isinstance(arguments, str) or arguments.lstrip().startswith("{")
 
 

@@ -30,7 +30,7 @@ def list_findings(calls: Sequence[JsonObject], text: str, finish_reason: str | N
         yield Finding("content_beside_calls", "There is text beside the calls.", "$.choices[0].message.content")
     call_ids = [call.get("id") for call in calls]
     if any(not isinstance(call_id, str) or not call_id.strip() for call_id in call_ids):
-        yield Finding("call_id_missing", "A call has no id; it got one.", "$.choices[0].message.tool_calls")
+        yield Finding("call_id_missing", "A call has no id; an id was added.", "$.choices[0].message.tool_calls")
     elif len(set(call_ids)) < len(call_ids):
         yield Finding(
             "call_id_repeated",
@@ -39,7 +39,7 @@ def list_findings(calls: Sequence[JsonObject], text: str, finish_reason: str | N
         )
     complete_calls = calls[:-1] if finish_reason == "length" else calls
     if any(get_called_function(call).get("arguments") is None for call in complete_calls):
-        message = "A call has no arguments; it got an empty object."
+        message = "A call has no arguments; an empty object was added."
         yield Finding("arguments_missing", message, "$.choices[0].message.tool_calls")
     if any(call.get("type") != "function" for call in calls):
         message = "A call has another type than function, or none."

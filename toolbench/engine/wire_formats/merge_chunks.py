@@ -5,7 +5,7 @@ from typing import Any
 
 # Fields whose chunks are joined even if they are equal, since text may repeat itself.
 JOINED_FIELDS = ("text", "summary", "data", "thinking", "reasoning", "reasoning_content", "content", "refusal")
-# Fields that are repeated as a whole, so that the last text counts.
+# Fields that servers repeat as a whole in each chunk, so that the last text counts.
 _FIXED_FIELDS = ("type", "id", "index", "format", "role")
 
 

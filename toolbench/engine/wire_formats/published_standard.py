@@ -100,4 +100,4 @@ def _find_violation(call: object, received_call: JsonObject | None, block: JsonO
 
 
 def _build_parse_error(violation: str, path: str) -> Finding:
-    return Finding("parse_error", f"No wire standard allows this: {violation}; it was not executed.", path)
+    return Finding("parse_error", f"No published standard allows this: {violation}; the call was not executed.", path)

@@ -24,7 +24,7 @@ class WireFormat(Protocol):
 
     Attributes:
         path: path below the endpoint's prefix; a path that begins with a slash is below the endpoint's base URL.
-        usual_findings: codes of findings that are usual in this format and not reported.
+        usual_findings: codes of findings that are usual in this format and therefore not reported.
     """
 
     name: str

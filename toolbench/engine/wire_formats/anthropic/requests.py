@@ -13,11 +13,11 @@ MESSAGES_DATA: JsonObject = json.loads((Path(__file__).parents[2] / "data" / "an
 # Effort in Messages by `reasoning_effort` of a chat request.
 EFFORT_VALUES = {"minimal": "low"} | {effort: effort for effort in ("low", "medium", "high", "xhigh", "max")}
 SAMPLING_KEYS = ("temperature", "top_p", "top_k")
-# Tool choice in Messages by the word of a chat request.
+# Tool choice in Messages by the word that a chat request has for it.
 TOOL_CHOICES: dict[object, JsonObject] = {
     "auto": {"type": "auto"},
     "required": {"type": "any"},
-    "any": {"type": "any"},  # the word of Mistral and Messages for `required`
+    "any": {"type": "any"},  # Mistral and Messages have `any` for OpenAI's `required`
     "none": {"type": "none"},
 }
 # Keys that are converted one by one.
@@ -165,7 +165,7 @@ def _is_forced_choice_refused(model: str, options: JsonObject) -> bool:
 
 
 def _build_tool(tool: JsonObject) -> JsonObject:
-    """Return a function in Anthropic's format; tools in Anthropic's format are unchanged."""
+    """Return a tool in Anthropic's format; a tool that is in this format already is unchanged."""
     function = tool.get("function")
     if not isinstance(function, dict):
         return tool

@@ -36,7 +36,7 @@ class BlockAssembler:
         self._input_chunks: list[str] = []
 
     def add(self, delta: JsonObject) -> Delta | None:
-        """Add the delta of an event and return the Delta for the listener; None if the listener gets none."""
+        """Add the delta of an event and return it as a Delta for the listener; None if the listener gets none."""
         input_part = delta.get("partial_json")
         if isinstance(input_part, str):
             self._input_chunks.append(input_part)

@@ -31,7 +31,7 @@ def decode_response(body: bytes) -> ChatAnswer:
 def parse_responses_answer(
     root: JsonObject, *, is_truncated: bool = False, findings: Sequence[Finding] = ()
 ) -> ChatAnswer:
-    """Return the answer of a Response object.
+    """Return the answer in a Response object.
 
     An unknown reason for an incomplete answer becomes the finish reason unchanged.
 

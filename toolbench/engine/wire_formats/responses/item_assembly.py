@@ -36,7 +36,7 @@ class ItemAssembler:
         self._final_item: JsonObject | None = None
 
     def add(self, delta_kind: str, event: JsonObject) -> Iterator[Delta]:
-        """Add the delta of an event and yield the Delta for the listener, if there is one.
+        """Add the delta of an event and yield it as a Delta for the listener, if the listener gets one.
 
         Args:
             delta_kind: the kind of the delta, such as `output_text`; unknown kinds are ignored.

@@ -140,9 +140,9 @@ def _convert_tool_choice(choice: JsonObject) -> JsonObject:
 
 
 def _build_tool(tool: JsonObject) -> Any:
-    """Return a function in the format of Responses; tools in this format are unchanged.
+    """Return a tool in the format of Responses; a tool that is in this format already is unchanged.
 
-    A converted function always has `strict`, since Responses treats a missing `strict` as true.
+    A converted tool always has `strict`, since Responses treats a missing `strict` as true.
     """
     function = tool.get("function")
     if not isinstance(function, dict):
