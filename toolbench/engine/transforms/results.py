@@ -1,7 +1,4 @@
-"""Transforms of the envelope of a tool result.
-
-The envelope is the JSON object that reports data, warnings and errors of a call to the model.
-"""
+"""Transforms of a tool result's envelope: the object that reports data and errors of a call to the model."""
 
 from toolbench.engine.transforms.registry import TransformKind
 from toolbench.engine.types import JsonObject
