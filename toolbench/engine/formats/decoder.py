@@ -1,8 +1,8 @@
 """The decoder of all text formats, for streamed and for complete texts; a complete text is one chunk.
 
 The result depends on the text alone, not on its chunks: if the text so far ends with the possible beginning of a
-marker, the decoder waits for more text. Decoding takes linear time: text is read once, and again only if a block,
-inline code or reasoning in it has no end.
+marker, the decoder waits for more text. Decoding takes linear time: apart from markers, text is read again only if a
+block, inline code or reasoning in it has no end.
 """
 
 from toolbench.engine.formats.call_extent import BracketExtentScanner, ExtentScanner, MarkerExtentScanner
@@ -22,7 +22,7 @@ from toolbench.engine.formats.specification import Block, ParsedBlock, TextForma
 from toolbench.engine.formats.text_buffer import TextBuffer
 from toolbench.engine.formats.types import DecoderEvent, ParsedText, ToolSchemas
 
-MIN_FENCE_BACKTICKS = 3  # backticks that open a code block; fewer open inline code, which ends with its line
+MIN_FENCE_BACKTICKS = 3  # backticks that open a code block; fewer open inline code, which cannot span lines
 
 
 class TextDecoder:
@@ -30,8 +30,9 @@ class TextDecoder:
 
     The events of `feed` are for display while the answer arrives; the result of `close` is final.
 
-    The decoder is a state machine. Its state is the method `_read_next`, which reads on from the current position,
-    chooses the next state and returns True; it returns False if it needs more text, or at the end of the text.
+    The decoder is a state machine: `_read_next` holds the method of the current state. This method reads on from the
+    current position, may choose the next state and returns whether to go on: False if it needs more text, and at the
+    end of the text.
 
     Attributes:
         last_reasoning_start: the offset in the whole text of the last start marker that began reasoning; -1 for none.
@@ -43,26 +44,25 @@ class TextDecoder:
         self._treats_tokens_as_markup = text_format.treats_tokens_as_markup
         self._buffer = TextBuffer()
         self._state = ParseState(treats_tokens_as_markup=text_format.treats_tokens_as_markup)
-        self._held_text: list[str] = []  # text of the current block or code, which may have to be read again
+        self._held_parts: list[str] = []  # of a block, inline code or a call in reasoning; may be read again
         self._scanner: ExtentScanner = MarkerExtentScanner(())
         self._block: Block | None = None
-        self._marker = ""  # the marker that the current state decides on, or the start marker of the current block
-        self._begins_in_line = False  # whether other text stands before the start marker on its line
-        self._mentioned_end_markers: set[str] = set()  # of reasoning whose start marker was only mentioned
+        self._marker = ""  # the marker that the current state decides on; in a block, the text before the block's body
+        self._begins_in_line = False  # whether words stand before the start marker on its line
+        self._mentioned_end_markers: set[str] = set()  # end markers of reasoning whose start marker was only mentioned
         self._awaited_end = ""  # the marker or backticks that end the current reasoning or code
-        # For each run of backticks, such as "``": the position up to which it opens no inline code, because no equal
-        # run follows it on its line.
-        self._plain_backticks_until: dict[str, float] = {}
+        # For each run of backticks: the position up to which it is text, because no equal run follows it on its line.
+        self._plain_backticks_until: dict[str, int] = {}
         self._absent_end_markers: set[str] = set()  # end markers of reasoning that do not occur in the remaining text
-        # Whether end markers between quotes or `Block.value_markers` are plain text; False after a block had no end.
-        self._hides_quoted_end_markers = True
+        # Whether end and next markers inside of values are plain text; False once a block had no such marker elsewhere.
+        self._ignores_markers_in_values = True
         self._expects_bare_blocks = True
         self._read_next = self._read_text
         self._parsed_text: ParsedText | None = None
         self.last_reasoning_start = -1
 
     def feed(self, chunk: str) -> tuple[DecoderEvent, ...]:
-        """Read a chunk and return the events that became certain; after `close` the chunk is ignored."""
+        """Read a chunk and return the new events; after `close`, the chunk is ignored."""
         if self._parsed_text is None:
             self._buffer.push(chunk)
             self._run()
@@ -78,8 +78,8 @@ class TextDecoder:
 
     @property
     def partial(self) -> str:
-        """The text so far of a call that is not complete yet; "" outside of calls."""
-        return self._marker + "".join(self._held_text) if self._block else ""
+        """The text so far of a block that has not ended yet; "" outside of blocks."""
+        return self._marker + "".join(self._held_parts) if self._block else ""
 
     def _run(self) -> None:
         while self._read_next():
@@ -108,7 +108,7 @@ class TextDecoder:
         return True
 
     def _read_reasoning_marker(self) -> bool:
-        """Begin or end reasoning with a marker; keep a mentioned marker as text; drop a second end marker."""
+        """Begin reasoning, or end reasoning that has no start marker; a marker that is only mentioned is text."""
         token, end_marker = self._marker, self._markers.reasoning_end_by_start.get(self._marker, "")
         is_mentioned = self._is_marker_mentioned() if self._state.is_within_line() else False
         if is_mentioned is None:
@@ -129,12 +129,12 @@ class TextDecoder:
         return True
 
     def _is_marker_mentioned(self) -> bool | None:
-        """Return whether the sentence only mentions the marker; None if more text is needed."""
+        """Return whether the text after the current marker shows a mere mention; None if more text is needed."""
         next_text, is_all_text = self._get_next_text()
         return is_marker_mentioned(self._marker, next_text, self._offered_tools.schemas, is_all_text=is_all_text)
 
     def _get_next_text(self) -> tuple[str, bool]:
-        """Return the beginning of the text after the marker, and whether this beginning does not get longer."""
+        """Return the beginning of the text after the marker, and whether later chunks cannot make it longer."""
         buffer, max_length = self._buffer, self._markers.next_text_length
         next_text = buffer.text[buffer.index : buffer.index + max_length]
         return next_text, buffer.final or len(next_text) == max_length
@@ -149,17 +149,17 @@ class TextDecoder:
             self._read_next = self._read_inline_code
 
     def _read_inline_code(self) -> bool:
-        """Hold text back until the backticks are closed.
+        """Hold back text up to the backticks that close inline code.
 
-        If their line ends first, they were plain text, and the text after them is decoded again.
+        If the line or the answer ends first, the opening backticks are text, and the held text is decoded again.
         """
         buffer = self._buffer
         match = self._markers.line_or_backticks_finder.find(buffer.text, buffer.index, final=buffer.final)
-        self._held_text.append(buffer.take(match.start))
+        self._held_parts.append(buffer.take(match.start))
         if not match.is_marker and not buffer.final:
             return False
         token = buffer.take(match.end) if match.is_marker else ""
-        self._held_text.append(token)
+        self._held_parts.append(token)
         if token.startswith(BACKTICK) and token != self._awaited_end:
             return True
         self._read_next = self._read_text
@@ -185,7 +185,7 @@ class TextDecoder:
         return True
 
     def _read_reasoning(self) -> bool:
-        """Read reasoning up to its end marker or to a call inside it."""
+        """Read reasoning up to its end marker or to a start marker of a call inside it."""
         buffer = self._buffer
         finder = self._markers.get_reasoning_finder(self._awaited_end)
         match = finder.find(buffer.text, buffer.index, final=buffer.final)
@@ -205,10 +205,10 @@ class TextDecoder:
         return True
 
     def _read_call_in_reasoning(self) -> bool:
-        """Hold back a call inside reasoning; decode it again, as a call, if the reasoning has no end."""
+        """Hold back a call and the reasoning after it; decode both as an answer if the reasoning has no end."""
         buffer = self._buffer
         match = get_marker_finder(self._awaited_end).find(buffer.text, buffer.index, final=buffer.final)
-        self._held_text.append(buffer.take(match.start))
+        self._held_parts.append(buffer.take(match.start))
         if match.is_marker:
             buffer.take(match.end)
             self._state.add_reasoning(self._take_held_text())
@@ -246,7 +246,7 @@ class TextDecoder:
         return True
 
     def _may_begin_here(self, block: Block) -> bool:
-        """Return whether the text before the current position allows a block."""
+        """Return whether a block may begin at the current position, judged by the text before it."""
         if block.is_bare and not self._expects_bare_blocks:
             return False
         return (not block.must_be_whole_answer or self._state.is_blank) and (
@@ -263,8 +263,8 @@ class TextDecoder:
         if block.body_starts and not block.has_start_marker_in_body:
             skipped = block.skipped_pattern.match(self._buffer.text, self._buffer.index)
             self._marker += self._buffer.take(skipped.end()) if skipped else ""
-        hides_markers = self._hides_quoted_end_markers
-        if block.ends_after_values and (hides_markers or not (block.end_markers or block.next_markers)):
+        ignores_markers = self._ignores_markers_in_values
+        if block.ends_after_values and (ignores_markers or not (block.end_markers or block.next_markers)):
             self._scanner = BracketExtentScanner(
                 block.end_markers,
                 block.next_markers,
@@ -272,7 +272,7 @@ class TextDecoder:
                 allows_many_values=block.allows_many_values,
             )
         else:
-            value_markers = block.value_markers if hides_markers else None
+            value_markers = block.value_markers if ignores_markers else None
             self._scanner = MarkerExtentScanner(block.end_markers, block.next_markers, value_markers)
         if block.has_start_marker_in_body:
             self._buffer.put_back(self._marker)
@@ -282,7 +282,7 @@ class TextDecoder:
         """Hold back the text of a block up to its end, then finish the block."""
         buffer, scanner = self._buffer, self._scanner
         reached_index = scanner.scan(buffer.text, buffer.index, final=buffer.final)
-        self._held_text.append(buffer.take(reached_index))
+        self._held_parts.append(buffer.take(reached_index))
         if scanner.has_ended:
             text, body_length, total_length = self._take_held_text(), scanner.body_length, scanner.total_length
             buffer.put_back(text[total_length:])
@@ -296,20 +296,20 @@ class TextDecoder:
     def _finish_unended_block(self, text: str) -> None:
         """Finish a block when the answer has ended.
 
-        If quotes or value markers hid end or next markers in its text, the block ends at the first of these markers.
-        From then on, nothing hides markers. In any other case the block is truncated. A bare block is always
-        truncated, and no bare block is expected after it.
+        If end or next markers stand inside of its values, the block ends at the first of them, and from then on such
+        markers are no longer ignored. Otherwise the block is truncated. A bare block is always truncated, and no bare
+        block is expected after it.
         """
         block = self._block
         assert block is not None
         markers = (*block.end_markers, *block.next_markers)
-        hidden_markers = [(index, token) for token in markers if (index := text.find(token)) >= 0]
+        ignored_markers = [(index, token) for token in markers if (index := text.find(token)) >= 0]
         if block.is_bare:
             self._expects_bare_blocks = False
             self._finish_block(text, "", is_truncated=True)
-        elif hidden_markers and self._hides_quoted_end_markers:
-            self._hides_quoted_end_markers = False
-            index, token = min(hidden_markers)
+        elif ignored_markers and self._ignores_markers_in_values:
+            self._ignores_markers_in_values = False
+            index, token = min(ignored_markers)
             end_marker = token if token in block.end_markers else ""
             self._buffer.put_back(text[index + len(end_marker) :])
             self._finish_block(text[:index], end_marker, is_truncated=False)
@@ -317,7 +317,7 @@ class TextDecoder:
             self._finish_block(text, "", is_truncated=True)
 
     def _finish_block(self, body: str, end_marker: str, *, is_truncated: bool) -> None:
-        """Read a block and add its calls; add its text if it is only mentioned or has no readable call."""
+        """Read a block and add its calls; add the whole block as text if it is not a call or cannot be read."""
         block = self._block
         assert block is not None
         raw_text = self._marker + body + end_marker
@@ -353,10 +353,11 @@ class TextDecoder:
         return not any(call.name in names for call in parsed_block.calls)
 
     def _counts_as_text(self, block: Block, parsed_block: ParsedBlock, body: str, *, is_truncated: bool) -> bool:
-        """Return whether a block with markers is text; add a finding if a call with arguments becomes text.
+        """Return whether a block with markers is text instead of calls.
 
-        A block is text if it has no readable call and reads as prose, if the format requires names of offered tools and
-        the block has none, or if no tools are offered and the calls of the block stand in a sentence.
+        A block is text if it is unreadable prose, or if it needs the name of an offered tool and has none. If no tools
+        are offered and the start marker may be ordinary text, calls with arguments within a line are text, too, with a
+        finding; so is a name without arguments that follows text or a call.
         """
         names = self._offered_tools.schemas
         needs_offered_name = block.needs_offered_name and bool(names or self._treats_tokens_as_markup)
@@ -385,7 +386,7 @@ class TextDecoder:
         if problem_code or not any(offered_flags):
             if problem_code and any(name in raw_text for name in self._offered_tools.schemas):
                 self._state.add_finding(problem_code)
-            # Of a truncated block only the first character is text: a call may begin after it.
+            # Only the first character of a truncated block becomes text, because a call may begin after it.
             text_length = 1 if is_truncated and block.has_start_marker_in_body else len(raw_text)
             self._state.add_text(raw_text[:text_length])
             self._buffer.put_back(raw_text[text_length:])
@@ -395,6 +396,5 @@ class TextDecoder:
             self._state.add_block_calls(BlockCalls(raw_text, parsed_block.calls, parsed_block.deviation_codes))
 
     def _take_held_text(self) -> str:
-        """Return the held text and empty it."""
-        text, self._held_text = "".join(self._held_text), []
+        text, self._held_parts = "".join(self._held_parts), []
         return text

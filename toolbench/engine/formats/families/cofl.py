@@ -1,7 +1,7 @@
-"""Cohere's Command 4: values as nested tags with their type, and an id for each call.
+"""Cohere's Command 4: `<cofl:…>` tags with an id for each call and a type for each value; values may be nested.
 
-The text is rendered and parsed as by Cohere's own library, melody. The flat tags of earlier versions, in which markup
-is escaped, are parsed but not rendered.
+The text is rendered and parsed as Cohere's own library, melody, does it. Calls in flat tags with escaped markup, as
+earlier versions write them, are parsed but not rendered.
 """
 
 import re
@@ -38,7 +38,8 @@ _VALUE_START_TEXT, _VALUE_END = "<cofl:value ", "</cofl:value>"
 _FLAT_VALUE_START, _FLAT_VALUE_END = "<cofl:tool_param ", "</cofl:tool_param>"
 
 _QUOTE_ENTITY = {'"': "&quot;"}
-_MAX_DEPTH = 64  # nested dicts and lists
+_MAX_DEPTH = 64  # nested values of the types dict and list
+# The attributes and the end of a start tag, such as ` name="city" type="raw">`.
 _ATTRIBUTES = r'(?P<attributes>(?:\s*\w+="[^"]*")*)\s*>'
 _CALL_HEADING, _VALUE_START_TAG = re.compile(_ATTRIBUTES), re.compile(rf"\s*{_VALUE_START_TEXT.strip()}{_ATTRIBUTES}")
 _VALUE_END_TAG = re.compile(rf"\s*{_VALUE_END}")
@@ -49,7 +50,7 @@ _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 class TypedTagReader:
     """A reader of a name and nested value tags.
 
-    The types of values are raw (text), json, and dict and list, which contain value tags.
+    A value is of the type `raw` (text), `json`, `dict` or `list`; the last two contain value tags.
     """
 
     def __call__(self, body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
@@ -86,7 +87,9 @@ def _group_by_name(
 
 
 def _read_values(text: str, index: int, depth: int, deviation_codes: set[str]) -> tuple[list[tuple[str, Any]], int]:
-    """Return the names and values of the tags that begin at `index`, and the index after them.
+    """Return pairs of name and value from the tags that begin at `index`, and the index after these tags.
+
+    `depth` is the number of values that contain these tags.
 
     Raises:
         InvalidJsonError: a value cannot be read.
@@ -137,7 +140,7 @@ def _render_call(call: TextCall, index: int) -> str:
 
 
 def _render_result(call: TextCall, content: str, index: int) -> str:
-    """Return a call's result with one item: a JSON object with the key `content`, and with escaped markup."""
+    """Return a call's result with one item: a JSON object with the key `content`, in which markup is escaped."""
     item = (
         f'<cofl:tool_result_item index="0">{escape(render_spaced_json({"content": content}))}</cofl:tool_result_item>'
     )

@@ -23,6 +23,7 @@ from toolbench.engine.formats.types import TextCall, get_function
 from toolbench.engine.types import JsonObject
 
 _CALL_READER = JsonCallReader(CallKeys(("tool_name", "name"), ("parameters", "arguments"), ("tool_call_id", "id")))
+# Tools that are not offered; Command R calls them to say that it calls no tool.
 _PSEUDO_TOOLS = ("directly-answer", "directly_answer")
 
 

@@ -1,7 +1,7 @@
-"""DeepSeek V3 and R1, V3.1, V3.2, V4 and V4.1.
+"""DeepSeek's text formats: V3 and R1, V3.1, V3.2, V4 and V4.1.
 
-V3 and R1 write a type, a name and fenced JSON, V3.1 a name and JSON, V3.2 and V4 DSML tags, V4.1 DSML tags with a space
-after the DSML token.
+V3 and R1 write the type `function`, a name and fenced JSON; V3.1 writes a name and JSON. Later versions write DSML
+tags, such as `<｜DSML｜invoke name="…">` in V3.2 and V4; V4.1 has a space after `｜DSML｜`.
 """
 
 import re
@@ -23,20 +23,20 @@ from toolbench.engine.formats.tagged_calls import TYPES_BY_STRING_FLAG, TaggedRe
 from toolbench.engine.formats.types import TextCall
 from toolbench.engine.types import JsonObject
 
-# Characters for the bar and for the space in a token. Models write the first one; some gateways replace it by one of
-# the others.
+# Characters that stand for the bar and for the space in a token. Models write the first of each; some gateways replace
+# it by another.
 _BAR_SPELLINGS = ("｜", "|")
 _SPACE_SPELLINGS = ("▁", "_", " ")
 _SEPARATOR_PATTERN = re.compile(r"<[｜|]tool[▁_ ]sep[｜|]>")
 _NAME_HEADING = re.compile(r"\s*(?P<name>[\w.:/-]+)\s*(?:```\w*\s*)?")
 
 
-def _list_spellings(token: str) -> tuple[str, ...]:
-    """Return a token in all its spellings, the correct one first; `token` has spaces between its words."""
-    return tuple(f"<{bar}{token.replace(' ', space)}{bar}>" for bar, space in product(_BAR_SPELLINGS, _SPACE_SPELLINGS))
+def _list_spellings(words: str) -> tuple[str, ...]:
+    """Return all spellings of a token; the first is the correct one, such as `<｜tool▁sep｜>` for "tool sep"."""
+    return tuple(f"<{bar}{words.replace(' ', space)}{bar}>" for bar, space in product(_BAR_SPELLINGS, _SPACE_SPELLINGS))
 
 
-# Each of these is a token in all its spellings.
+# Each of these tuples has the spellings of one token.
 CALL_BEGIN, CALL_END = _list_spellings("tool call begin"), _list_spellings("tool call end")
 SEPARATOR = _list_spellings("tool sep")
 CALLS_BEGIN, CALLS_END = _list_spellings("tool calls begin"), _list_spellings("tool calls end")
@@ -44,9 +44,9 @@ _END_TOKENS = ("<｜end▁of▁sentence｜>",)
 
 
 def _parse_heading(heading: str) -> tuple[str, str]:
-    """Return the name after the separator, or the name before it if no text follows.
+    """Return the tool's name and "", because the format has no ids.
 
-    The name is "" without a separator. The second value, the id, is always "".
+    V3 writes the name after the separator, V3.1 before it. The name is "" if there is no separator or no name.
     """
     text_before, *after_separator = _SEPARATOR_PATTERN.split(heading, maxsplit=1)
     if not after_separator:
@@ -117,7 +117,7 @@ DEEPSEEK_V31 = TextFormat(
 
 
 def _build_tag_beginning(bar: str, slash: str = "", space: str = "") -> str:
-    """Return the beginning of a DSML tag, up to its name."""
+    """Return the text before the name of a DSML tag, such as `<｜DSML｜` or, with the slash, `</｜DSML｜`."""
     return f"<{slash}{bar}DSML{bar}{space}"
 
 
@@ -148,7 +148,7 @@ def _build_dsml_format(name: str, wrapper_name: str, prompt: PromptLayout, space
     Args:
         name: the name of the format.
         wrapper_name: the name of the tag around all calls.
-        prompt: the layout of results; its `write_tools` is replaced.
+        prompt: the layout of the prompt; its `write_tools` is not used.
         space: the text between the DSML token and the name of a tag.
     """
     begin, end = _build_tag_beginning("｜", space=space), _build_tag_beginning("｜", "/", space)

@@ -30,6 +30,7 @@ from toolbench.engine.tools.typed_schemas import SCHEMAS_BY_NAME, VALUE_KEYWORDS
 from toolbench.engine.types import JsonObject
 
 _HEADING = re.compile(r"\s*(?:call)?\s*:\s*(?P<name>[\w.-]+)\s*(?=\{)")
+# Group `key` is a key without quotes. Strings and escapes are matched, too, so that no text in them counts as a key.
 _STRING_OR_KEY = re.compile(r'\\.|"(?:[^"\\]|\\.)*+"|(?P<before>[{,]\s*)(?P<key>[^\s{}\[\]:,"\']+)\s*:', re.DOTALL)
 _OPEN_APOSTROPHE = re.compile(r"'(?P<text>[^']*)\Z")
 _PYTHON_INFO_STRING = re.compile(r"(?:tool_code|python|tool_call)?\s*")
@@ -89,10 +90,12 @@ def _parse_object(text: str) -> JsonObject | None:
 
 
 def _iterate_parts(quoted_parts: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """Yield the parts of a body, and whether each is a string; the others are the text between strings.
+    """Yield the parts of a body, each with whether it is a string or the text between strings.
 
-    The body was split at its quote tokens, so that every second part is a string. If the number of quotes is odd and a
-    part ends in an open apostrophe, the next quote closes that string. Otherwise the last string was not closed.
+    Args:
+        quoted_parts: the body, split at its quote tokens. Every second part is a string, unless the number of quote
+            tokens is odd and an apostrophe opens a string that the next quote token closes. If the number is odd
+            without such an apostrophe, the last part is a string that is not closed.
     """
     has_unpaired_quote = len(quoted_parts) % 2 == 0
     is_string = False
@@ -121,7 +124,7 @@ def _build_call_writer(start_marker: str, quote: str, end_marker: str) -> Callab
 
 
 def _render_value(value: object, quote: str) -> str:
-    """Return a value with unquoted keys and with `quote` around its strings."""
+    """Render a value with unquoted keys and with `quote` before and after each string."""
     if isinstance(value, str):
         return quote + value + quote
     if isinstance(value, dict):
@@ -140,11 +143,11 @@ def _convert_types_to_upper(schema: object) -> object:
         return [_convert_types_to_upper(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    return {keyword: _convert_keyword_to_upper(keyword, value) for keyword, value in schema.items()}
+    return {keyword: _convert_types_in_keyword(keyword, value) for keyword, value in schema.items()}
 
 
-def _convert_keyword_to_upper(keyword: str, value: object) -> object:
-    """Return the value of a schema's keyword with the type names in it in capitals."""
+def _convert_types_in_keyword(keyword: str, value: object) -> object:
+    """Return the value of a schema's keyword, with type names in capitals."""
     if keyword == "type":
         return [_to_upper(name) for name in value] if isinstance(value, list) else _to_upper(value)
     if keyword in VALUE_KEYWORDS:
@@ -178,7 +181,7 @@ def _build_format(
 ) -> TextFormat:
     """Return a text format with strings between special tokens.
 
-    `call_tokens` are the start marker of a call, the token around strings and the end marker of a call.
+    `call_tokens` are the start marker of a call, the token before and after a string, and the end marker of a call.
     """
     start_marker, quote, end_marker = call_tokens
     return TextFormat(
@@ -196,14 +199,14 @@ def _build_format(
 
 
 def build_fenced_python_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """Return a block for a code fence that begins with a Python call of an offered tool."""
+    """Return a block for a code fence that begins with a Python call of an offered tool or a list of such calls."""
     body_starts = tuple(f"{prefix}{name}(" for name in names for prefix in ("", "["))
     reader = PythonCallReader()
     return (Block(FENCE, reader, (FENCE,), body_starts=body_starts, skipped_pattern=_PYTHON_INFO_STRING, is_bare=True),)
 
 
 def build_whole_tool_code_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """Return a block for a `tool_code` fence with a Python call, which must be the whole answer."""
+    """Return the block of `build_fenced_python_blocks`, restricted to a `tool_code` fence that is the whole answer."""
     return tuple(
         replace(block, skipped_pattern=_TOOL_CODE_INFO_STRING, must_be_whole_answer=True)
         for block in build_fenced_python_blocks(names)

@@ -1,6 +1,7 @@
-"""Repair of Gemma's calls in which a string lacks a delimiter, if there is only one possible reading.
+"""Repair of Gemma's calls with a missing or stray string delimiter, if there is only one possible reading.
 
-A repair is refused if any boundary is in doubt, because a wrong value does more harm than an unreadable call.
+A repair is refused if it is doubtful where a string begins or ends: a wrong value does more harm than an unreadable
+call.
 """
 
 import re
@@ -17,9 +18,12 @@ from toolbench.engine.formats.types import ToolSchemas
 MAX_BODY_LENGTH = 16_384  # characters of the longest block that is repaired
 MAX_CANDIDATES = 64  # positions tried; with more, the block is not repaired
 _HEADING = re.compile(r"(?:\A|[\s,}])(?:call)?\s{0,64}:\s*+(?P<name>[\w.-]++)\s*+\{")
+# Texts after which a string may begin: a key with its colon, and the bracket or comma before an item of a list.
 _STRING_START_CANDIDATE = re.compile(r"[{,][ \n]{0,8}[\w.-]{1,128}[ \n]{0,8}:|[\[,]")
+# Characters before which a string may end.
 _STRING_END_CANDIDATE = re.compile(r"[,}\]]")
 _COMMA_AND_KEY = re.compile(r",\s{0,8}(?P<key>[\w.-]{1,128})\s{0,8}:")
+# A key and a value without delimiters, such as `city:Paris`, before another key or the end of the object.
 _BARE_STRING = re.compile(
     r"(?<=[{,])(?P<key>[\w.-]{1,128}):(?P<value>[^\s,:{}\[\]\"'<|][^,:{}\[\]\"'<|\n]*+)"
     r"(?=,(?P<next>[\w.-]{1,128}):|\})"
@@ -34,6 +38,9 @@ def repair_gemma_calls(
 ) -> tuple[ParsedCall, ...]:
     """Return the calls of a block with a missing or stray delimiter.
 
+    If the number of delimiters is odd, one more is tried at each position where it may be missing. Otherwise
+    `_restore_quotation` or `_delimit_bare_strings` repairs the block.
+
     Args:
         body: text of the block.
         quote: the delimiter before and after strings.
@@ -41,9 +48,9 @@ def repair_gemma_calls(
         read_without_repair: parses a block without repair; returns () if the block cannot be read.
 
     Returns:
-        The calls of the only possible reading; () if there is none or more than one, if one is uncertain, if the block
-        is too long or has more than MAX_CANDIDATES positions to try, or if it contains a delimiter with one character
-        missing.
+        The calls of the only possible reading. () if there is no reading, more than one or an uncertain one, if the
+        block has more than MAX_BODY_LENGTH characters or MAX_CANDIDATES positions to try, or if it contains a delimiter
+        with one character missing.
     """
     parts = body.split(quote)
     if len(body) > MAX_BODY_LENGTH or any(fragment in text for text in parts for fragment in _list_fragments(quote)):
@@ -83,7 +90,7 @@ def _list_fragments(quote: str) -> set[str]:
 
 
 def _find_parameter_names(body: str, offered_tools: ToolSchemas) -> set[str] | None:
-    """Return the names of the called tools' parameters; None if a called tool has no known schema."""
+    """Return the parameter names of the called tools; None if the parameters of a called tool are unknown."""
     names: set[str] = set()
     for heading in _HEADING.finditer(body):
         properties = offered_tools.schemas.get(heading["name"], {}).get("properties")
@@ -94,13 +101,17 @@ def _find_parameter_names(body: str, offered_tools: ToolSchemas) -> set[str] | N
 
 
 def _iterate_candidates(body: str, quote: str, parameter_names: set[str] | None) -> Iterator[_Candidate]:
-    """Yield the positions at which a delimiter would give a string that has no key of a known parameter."""
+    """Yield the positions at which a delimiter may be missing.
+
+    With a delimiter there, a string would begin that ends at the next delimiter, or a string would end that began at
+    the previous delimiter. A string that would contain the key of a known parameter is left out.
+    """
     delimiter_indexes = [match.start() for match in re.finditer(re.escape(quote), body)]
     starts = [0, *(index + len(quote) for index in delimiter_indexes)]
     for segment_number, (start, end) in enumerate(zip(starts, [*delimiter_indexes, len(body)], strict=True)):
         segment = body[start:end]
         if segment_number < len(delimiter_indexes):
-            # A string cannot begin before a known parameter.
+            # A string that began before a known key would contain this key.
             last_key_start = max(_find_known_keys(segment, parameter_names), default=-1)
             for match in _STRING_START_CANDIDATE.finditer(segment):
                 if match.end() > last_key_start:
@@ -114,7 +125,14 @@ def _iterate_candidates(body: str, quote: str, parameter_names: set[str] | None)
 def _iterate_end_candidates(
     segment: str, start: int, parameter_names: set[str] | None, *, is_in_list: bool
 ) -> Iterator[_Candidate]:
-    """Yield the positions at which a string that begins at the start of a segment may end."""
+    """Yield the positions at which a string that begins at the start of a segment may end.
+
+    Args:
+        segment: the text from one delimiter to the next.
+        start: the index of the segment in the body.
+        parameter_names: the known parameters; None if they are unknown.
+        is_in_list: whether the string is an item of a list.
+    """
     first_key_start = min(_find_known_keys(segment, parameter_names), default=len(segment))
     for match in _STRING_END_CANDIDATE.finditer(segment):
         if match.start() > first_key_start:
@@ -126,17 +144,20 @@ def _iterate_end_candidates(
 
 
 def _find_known_keys(segment: str, parameter_names: set[str] | None) -> list[int]:
-    """Return the indexes in a segment at which keys of known parameters begin, with the comma before them."""
+    """Return the indexes in a segment of the commas before keys of known parameters."""
     return [match.start() for match in _COMMA_AND_KEY.finditer(segment) if match["key"] in (parameter_names or ())]
 
 
 def _is_certain(text: str, parameter_names: set[str] | None) -> bool:
-    """Return whether a string has no outer white space and, if the schema is unknown, no text like a key."""
+    """Return whether a string has no outer white space and, if the parameters are unknown, no text like a key."""
     return text == text.strip() and (parameter_names is not None or _COMMA_AND_KEY.search(text) is None)
 
 
 def _restore_quotation(parts: list[str], quote: str) -> str:
-    """Return the block with quotation marks in place of two stray delimiters in one string; "" in other cases."""
+    """Return the block with quotation marks in place of two stray delimiters in one string; "" in other cases.
+
+    `parts` is the block, split at its delimiters.
+    """
     stray_indexes = [
         index
         for index, (text_before, text_after) in enumerate(pairwise(parts))
@@ -153,7 +174,11 @@ def _restore_quotation(parts: list[str], quote: str) -> str:
 
 
 def _delimit_bare_strings(parts: list[str], quote: str, offered_tools: ToolSchemas) -> str:
-    """Return the block with delimiters around strings that have none, each up to the next known parameter."""
+    """Return the block with delimiters around strings that have none.
+
+    A value becomes a string if the schema of the first called tool allows a string, but neither null nor a boolean, and
+    if the end of the object or a known parameter follows. `parts` is the block, split at its delimiters.
+    """
     heading = _HEADING.search(parts[0])
     tool_name = heading["name"] if heading else ""
 

@@ -1,4 +1,4 @@
-"""Calls as plain JSON without markers, with any of the known keys."""
+"""Calls as plain JSON without markers, with any of the keys that models use for a name and arguments."""
 
 from collections.abc import Sequence
 

@@ -29,7 +29,10 @@ ARGUMENTS_START, ARGUMENTS_END = "<arguments>", "</arguments>"
 
 @dataclass(frozen=True, slots=True)
 class NameAndArgumentsReader:
-    """A reader that searches for the tags, so that the arguments may contain any text."""
+    """A reader of a name tag, and of JSON after the start tag of the arguments.
+
+    The arguments end where the JSON ends, so that their strings may contain the tags.
+    """
 
     def __call__(self, body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
         """Parse the text of a block; see BlockReader."""

@@ -23,11 +23,11 @@ from toolbench.engine.formats.tagged_calls import AttributeReader, FirstMatchRea
 
 @dataclass(frozen=True, slots=True)
 class TagSpelling:
-    """The spelling of a family's tags.
+    """The spelling of a family's tags. The word of a tag, such as `tool_call`, is the same in all families.
 
     Attributes:
-        word_prefix: text before the word of a tag.
-        word_suffix: text after the word of a tag.
+        word_prefix: text before the word, as in `<longcat_tool_call>`.
+        word_suffix: text after the word, as in `<tool_call:opensource>`.
         tag_separator: text between tags.
         call_separator: text between calls.
         separator_word: word of a tag after the tool's name; "" for none.

@@ -1,4 +1,4 @@
-"""gpt-oss: messages with a channel and a recipient."""
+"""Harmony, the format of gpt-oss: messages with a channel and, if they are calls, a recipient."""
 
 import re
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ _ANALYSIS = re.compile(r"(?:^|<\|channel\|>)\s*analysis")
 
 @dataclass(frozen=True, slots=True)
 class HarmonyReader:
-    """A reader of one message: a call if it has a recipient, reasoning in the channel analysis, else text."""
+    """A reader of one message: a call if it has a recipient, reasoning in the channel `analysis`, else text."""
 
     def __call__(self, body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
         """Parse the text of a block; see BlockReader."""
@@ -61,7 +61,7 @@ def _read_call(name: str, content: str, *, is_truncated: bool) -> ParsedBlock:
 
 
 def _render_call(call: TextCall, index: int) -> str:
-    message_start = START_TOKEN + "assistant" if index else ""
+    message_start = START_TOKEN + "assistant" if index else ""  # the prompt starts the first message
     header = f"commentary to=functions.{call.name} <|constrain|>json"
     return f"{message_start}{CHANNEL_TOKEN}{header}{MESSAGE_TOKEN}{render_spaced_json(call.arguments)}{END_TOKENS[1]}"
 

@@ -15,7 +15,7 @@ from toolbench.engine.formats.json_calls import JsonCallReader, NamedJsonReader
 from toolbench.engine.formats.specification import Block, CallLayout, PromptLayout, RoundTripLimits, TextFormat
 
 START_MARKER, END_MARKER = "<tool_call>", "</tool_call>"
-# A pattern of tool names without characters that begin tokens, tags and arrays.
+# A pattern of tool names without white space and without characters that delimit tokens, tags and arrays.
 PLAIN_NAME = r"[^\s<|｜\[\]]+"
 _NAME = re.compile(r"\s*([\w.:/-]+)\s*")
 

@@ -1,4 +1,4 @@
-"""Kimi K2 (JSON after an id that contains the tool's name) and Kimi K3 (tags)."""
+"""Kimi K2 (JSON after an id that contains the tool's name) and Kimi K3 (a tag for each argument)."""
 
 import re
 from collections.abc import Sequence

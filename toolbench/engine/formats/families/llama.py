@@ -1,4 +1,4 @@
-"""Llama 3.1, 3.2 and 3.3: one JSON object, with or without <|python_tag|>."""
+"""Llama 3.1, 3.2 and 3.3: a JSON object for each call, with or without `<|python_tag|>` before it."""
 
 from toolbench.engine.formats.call_writers import (
     build_json_call_writer,

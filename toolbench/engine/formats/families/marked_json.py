@@ -1,4 +1,4 @@
-"""Model families that write JSON between two markers: Phi-4, Granite, xLAM, Jamba and others."""
+"""Model families that write calls as JSON, most of them with markers: Phi-4, Granite, xLAM, Jamba and others."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -41,7 +41,7 @@ class PseudoToolFilter:
     """A reader of JSON calls that drops calls of pseudo tools, with which models say that they call no tool.
 
     Attributes:
-        pseudo_tools: names of the pseudo tools; a tool with such a name that is offered is not dropped.
+        pseudo_tools: names of the pseudo tools; calls of an offered tool with such a name are kept.
         reader: reads the calls.
     """
 
@@ -94,7 +94,7 @@ def _build_format(
     prompt: PromptLayout | None = None,
     dropped_tokens: tuple[str, ...] = (),
 ) -> TextFormat:
-    """Return a format with one block; its end markers are dropped, too."""
+    """Return a text format with one block. Its dropped tokens are `dropped_tokens` and the block's end markers."""
     return TextFormat(
         name,
         (block,),
@@ -111,7 +111,7 @@ def _build_array_layout(prefix: str, suffix: str) -> CallLayout:
 
 
 def build_line_array_layout(prefix: str, suffix: str, write_call: Callable[[TextCall, int], str]) -> CallLayout:
-    """Return the layout of an array between two texts, in which each call begins on a line of its own."""
+    """Return the layout of an array between two texts, in which each call begins a new line."""
     return CallLayout(write_call, f"{prefix}[\n", ",\n", f"\n]{suffix}")
 
 
