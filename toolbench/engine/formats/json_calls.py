@@ -33,13 +33,13 @@ class BrokenValueError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CallKeys:
-    """The keys of a call in a JSON object.
+    """The keys of a call in a JSON object, each kind of key in the order in which its keys are tried.
 
     Attributes:
-        name_keys: keys of the tool's name; the first that occurs counts.
-        arguments_keys: keys of the arguments.
-        id_keys: keys of the id.
-        wrapper_keys: keys of objects or lists that hold the call itself.
+        name_keys: keys of the tool's name; the first with a string counts.
+        arguments_keys: keys of the arguments; the first that occurs counts.
+        id_keys: keys of the id; the first with a string or an integer counts.
+        wrapper_keys: keys of an object or a list that holds the call itself; the first with such a value counts.
     """
 
     name_keys: tuple[str, ...] = ("name",)
@@ -50,7 +50,7 @@ class CallKeys:
     def iterate_calls(self, value: object) -> Iterator[ParsedCall | None]:
         """Yield the calls in a JSON value, and None for a value that is no call.
 
-        Items of arrays that are not objects are skipped.
+        Array items that are not objects are skipped.
         """
         if isinstance(value, list):
             for item in value:
@@ -68,8 +68,8 @@ class CallKeys:
     def _parse_call(self, value: dict[str, Any]) -> ParsedCall | None:
         """Return the call in an object.
 
-        The result is None if the object has no name, if its arguments cannot be read, or if it has no arguments but
-        keys that do not belong to a call.
+        The result is None if the object has no name, or if its arguments cannot be read. It is also None if the object
+        has no arguments, but other keys than those of the name, the id and labels.
         """
         name_key = next((key for key in self.name_keys if isinstance(value.get(key), str)), None)
         if name_key is None or not clean_name(value[name_key]):
@@ -83,7 +83,7 @@ class CallKeys:
 
 
 def clean_name(name: str) -> str:
-    """Return a tool's name up to a special token, such as `<|channel|>`, that was leaked into it, trimmed.
+    """Return the part of a tool's name before a leaked special token such as `<|channel|>`, trimmed.
 
     The result is "" if it has neither a letter nor a digit.
     """
@@ -94,7 +94,7 @@ def clean_name(name: str) -> str:
 def parse_object(value: object) -> dict[str, Any] | None:
     """Return arguments as an object, or None if they are neither an object nor the text of one.
 
-    None, blank text and the texts `null` and `""` count as an empty object.
+    None, blank text, and the texts of null and of an empty string count as an empty object.
     """
     if isinstance(value, str):
         try:
@@ -111,7 +111,7 @@ class JsonCallReader:
     """A reader of JSON objects and arrays of objects, with any text before them.
 
     Attributes:
-        call_keys: the keys of a call, which decide which objects are calls.
+        call_keys: finds the calls in a value by their keys.
     """
 
     call_keys: CallKeys = field(default_factory=CallKeys)
@@ -141,7 +141,7 @@ class NamedJsonReader:
 
     Attributes:
         parse_heading: returns the name and the id in the text before the first bracket; each is "" if it is missing.
-        fallback_reader: reads a block whose heading has no name.
+        fallback_reader: reads a block with JSON but without a name in its heading.
     """
 
     parse_heading: Callable[[str], tuple[str, str]]
@@ -176,7 +176,7 @@ def read_values(text: str, deviation_codes: set[str]) -> Iterator[Any]:
     Text before the first value and after the last one is ignored.
 
     Args:
-        text: the text.
+        text: the values, which white space, commas, semicolons or backticks may separate.
         deviation_codes: receives codes of deviations that were accepted.
 
     Raises:
@@ -197,7 +197,8 @@ def _read_value(text: str, index: int, deviation_codes: set[str]) -> tuple[Any, 
     Raises:
         BrokenValueError: the value cannot be read.
     """
-    if not deviation_codes:  # not after a value that is not JSON: each error takes time in proportion to `index`
+    # A failed attempt takes time in proportion to `index`, so none is made after a value that is not JSON.
+    if not deviation_codes:
         with suppress(InvalidJsonError):
             return read_json_at(text, index)
     end = _get_value_end(text, index)

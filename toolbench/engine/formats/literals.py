@@ -9,8 +9,8 @@ from typing import Any
 from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.strict_json import MAX_DEPTH, read_json
 
-MAX_PYTHON_LENGTH = 1_000_000  # characters of a text that Python's parser is given
-MAX_INTEGER_BITS = 14_000  # slightly fewer than 4300 decimal digits, the most that Python converts to text
+MAX_PYTHON_LENGTH = 1_000_000  # characters of the longest text that is given to Python's parser
+MAX_INTEGER_BITS = 14_000  # slightly less than 4300 decimal digits, the most that Python converts to text
 _JSON_WORDS = {"true": True, "false": False, "null": None}
 # Group 1 is a string. Outside of strings an escape is matched too, so that an escaped quote begins no string.
 _STRING_OR_LEADING_ZEROS = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\\.|(?<![\w.])0+(?=\d)""", re.DOTALL)
@@ -36,7 +36,7 @@ def parse_python(text: str, *, is_exact: bool = False) -> ast.expr:
     Args:
         text: the expression.
         is_exact: whether to accept only valid Python. Otherwise line breaks in strings, unknown escapes and leading
-            zeros are repaired first, and positions in the tree may differ from those in the text.
+            zeros are repaired, and positions in the tree may differ from those in the text.
 
     Raises:
         InvalidJsonError: the text is too long, nested too deeply, or not one expression.
@@ -48,7 +48,8 @@ def parse_python(text: str, *, is_exact: bool = False) -> ast.expr:
     try:
         if is_exact:
             return ast.parse(text, mode="eval").body
-        if "\\" not in text:  # Python accepts unknown escapes, so they have to be searched for
+        # Python only warns of unknown escapes, so a text with a backslash is always repaired.
+        if "\\" not in text:
             with suppress(SyntaxError):
                 return ast.parse(text, mode="eval").body
         return ast.parse(_STRING_OR_LEADING_ZEROS.sub(_repair_string_or_number, text), mode="eval").body
@@ -63,7 +64,7 @@ def evaluate_literal(node: ast.expr) -> Any:
     `parse_python` limits.
 
     Raises:
-        InvalidJsonError: the node is not a literal, or JSON cannot hold its value.
+        InvalidJsonError: the node is not a literal or is nested too deeply, or JSON cannot hold its value.
     """
     try:
         return _evaluate_literal(node)
@@ -95,7 +96,7 @@ def _evaluate_atom(node: ast.expr) -> Any:
 def _is_json_constant(value: object) -> bool:
     """Return whether JSON can hold a constant.
 
-    Bytes, infinity and numbers beyond Python's digit limit are excluded.
+    It cannot hold bytes, complex numbers, infinity, and integers of more than MAX_INTEGER_BITS.
     """
     if isinstance(value, int):
         return value.bit_length() <= MAX_INTEGER_BITS
@@ -119,7 +120,10 @@ def _repair_string_or_number(match: re.Match[str]) -> str:
 
 
 def _measure_nesting(text: str) -> int:
-    """Return an upper bound of the nesting depth of brackets; brackets in strings count too."""
+    """Return the number of opening brackets if it is at most MAX_DEPTH, else the depth to which brackets nest.
+
+    Brackets in strings count, too.
+    """
     if (bracket_count := sum(map(text.count, "[({"))) <= MAX_DEPTH:
         return bracket_count
     depth = max_depth = 0

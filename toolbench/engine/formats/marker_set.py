@@ -11,12 +11,12 @@ class MarkerSet:
 
     Attributes:
         blocks: the blocks by start marker.
-        next_text_length: the number of characters after a start marker that decide which block begins.
+        next_text_length: the number of characters after a start marker that are read to decide which block begins.
         dropped_tokens: tokens that are removed from the text.
         reasoning_end_by_start: the end marker of reasoning by its start marker.
         reasoning_end_markers: the end markers of reasoning.
-        finder: finds all markers.
-        finder_without_bare_blocks: finds the markers that remain when bare blocks are no longer expected.
+        finder: finds all markers and runs of backticks.
+        finder_without_bare_blocks: finds the same, except start markers of bare blocks.
         backticks_finder: finds runs of backticks.
         line_or_backticks_finder: finds line breaks and runs of backticks.
     """
@@ -37,9 +37,9 @@ class MarkerSet:
         self.reasoning_end_by_start = dict(text_format.reasoning_markers)
         self.reasoning_end_markers = frozenset(self.reasoning_end_by_start.values())
         self._start_markers = tuple(block.start_marker for block in blocks if not block.is_bare)
-        other_words = [*self.dropped_tokens, *self.reasoning_end_by_start, *self.reasoning_end_markers]
-        self.finder = MarkerFinder([*self.blocks, *other_words], finds_backticks=True)
-        self.finder_without_bare_blocks = MarkerFinder([*self._start_markers, *other_words], finds_backticks=True)
+        other_markers = [*self.dropped_tokens, *self.reasoning_end_by_start, *self.reasoning_end_markers]
+        self.finder = MarkerFinder([*self.blocks, *other_markers], finds_backticks=True)
+        self.finder_without_bare_blocks = MarkerFinder([*self._start_markers, *other_markers], finds_backticks=True)
         self.backticks_finder = MarkerFinder([], finds_backticks=True)
         self.line_or_backticks_finder = MarkerFinder(["\n"], finds_backticks=True)
 

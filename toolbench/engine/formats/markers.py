@@ -15,8 +15,8 @@ class MarkerMatch:
     """The result of a search.
 
     Attributes:
-        start: the index at which the marker begins, or, if none was found, the index before which there certainly is
-            none.
+        start: the index at which the marker begins. If none was found, no marker begins before this index, whatever
+            text follows.
         end: the index after the marker; -1 if none was found.
     """
 
@@ -36,7 +36,7 @@ class MarkerFinder:
     does not depend on the chunks.
 
     Args:
-        words: the words; empty ones are ignored, and with `finds_backticks` those that consist only of backticks.
+        words: the words. Empty words are ignored; with `finds_backticks`, words of backticks alone are ignored, too.
         finds_backticks: whether to search for runs of backticks, too.
     """
 
@@ -68,7 +68,7 @@ class MarkerFinder:
         return MarkerMatch(match.start(), match.end())
 
     def _find_undecided_start(self, text: str, index: int) -> int:
-        """Return the index at which the text ends with the beginning of a word, or the length of the text."""
+        """Return the index of an unfinished word at the end of the text; without one, the length of the text."""
         if self._first_characters is None:
             return len(text)
         for candidate in self._first_characters.finditer(text, max(index, len(text) - self._max_length + 1)):
@@ -78,9 +78,10 @@ class MarkerFinder:
 
 
 def _build_pattern(words: Sequence[str], levels: int = MAX_PREFIX_LEVELS) -> str:
-    """Return a pattern for these words, the longest first.
+    """Return a pattern that matches any of these words, which are sorted by length, the longest first.
 
-    Words with the same beginning share it, in up to `levels` nested groups.
+    The common beginning of words occurs once in the pattern, before a group of their ends. Such groups are nested up to
+    `levels` deep.
     """
     if levels == 0:
         return "|".join(map(re.escape, words))
@@ -91,7 +92,7 @@ def _build_pattern(words: Sequence[str], levels: int = MAX_PREFIX_LEVELS) -> str
 
 
 def _build_prefix_pattern(words: Sequence[str], levels: int) -> str:
-    """Return a pattern for words with the same first character: their common beginning, then their ends."""
+    """Return a pattern of the common beginning of words with the same first character, and of their ends."""
     characters_by_position = zip(*words, strict=False)
     prefix_length = next(
         (index for index, characters in enumerate(characters_by_position) if len(set(characters)) > 1), len(words[-1])
@@ -104,7 +105,7 @@ def _build_prefix_pattern(words: Sequence[str], levels: int) -> str:
 
 
 def _is_extendable(word: str) -> bool:
-    """Return whether further backticks would belong to a marker."""
+    """Return whether a word is a run of backticks to which a further backtick would belong."""
     return word.startswith(BACKTICK) and len(word) < MAX_BACKTICKS
 
 

@@ -128,7 +128,7 @@ def _iterate_end_candidates(
     """Yield the positions at which a string that begins at the start of a segment may end.
 
     Args:
-        segment: the text from one delimiter to the next.
+        segment: the text from one delimiter to the next one or to the end of the body.
         start: the index of the segment in the body.
         parameter_names: the known parameters; None if they are unknown.
         is_in_list: whether the string is an item of a list.
@@ -176,8 +176,10 @@ def _restore_quotation(parts: list[str], quote: str) -> str:
 def _delimit_bare_strings(parts: list[str], quote: str, offered_tools: ToolSchemas) -> str:
     """Return the block with delimiters around strings that have none.
 
-    A value becomes a string if the schema of the first called tool allows a string, but neither null nor a boolean, and
-    if the end of the object or a known parameter follows. `parts` is the block, split at its delimiters.
+    A value becomes a string if it is no literal, if the schema of the first called tool allows a string there, but
+    neither null nor a boolean, and if a known parameter or the end of the object follows.
+
+    `parts` is the block, split at its delimiters.
     """
     heading = _HEADING.search(parts[0])
     tool_name = heading["name"] if heading else ""

@@ -1,4 +1,4 @@
-"""MiniMax M2 (invoke tags), MiniMax M1 (JSON lines) and dots (invoke tags)."""
+"""MiniMax M2 and dots (invoke tags), and MiniMax M1 (a line of JSON for each call)."""
 
 import re
 from dataclasses import replace
@@ -32,7 +32,7 @@ _RESULT_WRITER = build_enclosed_result_writer("<response>", "</response>")
 
 
 def build_invoke_block(*wrapper_ends: str) -> Block:
-    """Return a block for an invoke tag, which also ends before one of `wrapper_ends`."""
+    """Return a block for an invoke tag; it also ends before one of `wrapper_ends`, the end markers of its wrapper."""
     return Block(
         INVOKE_START,
         INVOKE_READER,
@@ -43,7 +43,7 @@ def build_invoke_block(*wrapper_ends: str) -> Block:
 
 
 def build_invoke_layout(prefix: str, suffix: str) -> CallLayout:
-    """Return the layout of calls as invoke tags; `prefix` and `suffix` are the texts around all calls."""
+    """Return the layout of calls as invoke tags, with `prefix` before and `suffix` after all calls."""
     value_start = f'{VALUE_START}"{{key}}">'
     return CallLayout(
         build_tagged_call_writer(f'{INVOKE_START}"{{name}}">\n', value_start, f"{VALUE_END}\n", INVOKE_END),

@@ -1,4 +1,4 @@
-"""MiniMax M3: nested tags named after the keys, with a special text before each tag."""
+"""MiniMax M3: nested tags named after the keys, each after the text `]<]minimax[>[`."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,13 @@ _TAG = re.compile(rf"{re.escape(PREFIX)}<(?P<end>/?)(?P<key>[^<>]{{1,256}})>")
 
 @dataclass(slots=True)
 class _Element:
-    """A value tag, with its text and its inner elements."""
+    """A value tag, with its text and its inner elements.
+
+    Attributes:
+        key: the name of the tag; "" for the root, which is no tag.
+        text_parts: the parts of the text between inner elements.
+        children: the inner elements.
+    """
 
     key: str
     text_parts: list[str] = field(default_factory=list)
@@ -70,7 +76,8 @@ class NestedTagReader:
 def _parse_elements(text: str) -> list[_Element] | None:
     """Return the outermost elements.
 
-    The result is None if a tag has no end, if there is text beside tags, or if tags nest deeper than MAX_DEPTH.
+    The result is None if a start tag has no end tag or the reverse, if there is text beside a tag, or if tags nest
+    deeper than MAX_DEPTH.
     """
     open_elements, index = [_Element("")], 0
     for tag in _TAG.finditer(text):
@@ -114,7 +121,7 @@ class _ElementConverter:
         )
 
     def _convert_items(self, element: _Element, schema: object) -> list[Any]:
-        """Return the items that one of several equal tags adds to their list: its own items, or its value."""
+        """Return the items that one of several tags of the same key adds to a list: its own items, or its value."""
         item_schema = find_subschema(schema, "", self.root)
         if element.children:
             is_item_list = all(child.key == ITEM for child in element.children)
@@ -171,7 +178,7 @@ MINIMAX_M3 = TextFormat(
     "minimax_m3",
     (
         Block(INVOKE_START, NestedTagReader(), (INVOKE_END,), (CALLS_END, INVOKE_START)),
-        # The tag around all calls without its prefix.
+        # Models may leave out PREFIX before the tag around all calls.
         Block("<tool_call>", NestedTagReader(), body_starts=(INVOKE_START,), is_wrapper=True),
     ),
     CallLayout(_render_call, f"{CALLS_START}\n", "\n", f"\n{CALLS_END}"),

@@ -1,7 +1,7 @@
-"""Mistral's formats: a JSON array, then name and arguments.
+"""Mistral's text formats: a JSON array of calls up to v7, and a name and arguments for each call from v11 on.
 
-v2 writes an array, v3 and v7 an array with ids. v11 writes name, id and arguments, v13 and v15 name and arguments. v7
-has another layout of results than v3, and v15 adds the model's settings to the prompt.
+v3, v7 and v11 write the ids of calls; v2, v13 and v15 do not. v7 has another layout of results than v3, and v15 adds
+the model's settings to the prompt.
 """
 
 import re
@@ -102,7 +102,10 @@ def _build_named_blocks(names: Sequence[str]) -> tuple[Block, ...]:
 
 
 def build_mistral_id(call: TextCall, index: int) -> str:
-    """Return the last nine letters and digits of a call's id, or an id with the call's position if it has fewer."""
+    """Return the last ID_LENGTH letters and digits of a call's id.
+
+    If the id has fewer, return a new id that contains the call's position, such as `call00002`.
+    """
     short_id = re.sub(r"[^a-zA-Z0-9]", "", call.id)[-ID_LENGTH:]
     return short_id if len(short_id) == ID_LENGTH else f"call{index:05}"
 
@@ -114,22 +117,6 @@ def _render_v3_call(call: TextCall, index: int) -> str:
 def _render_v11_call(call: TextCall, index: int) -> str:
     heading = f"{START_MARKER}{call.name}{ID_MARKER}{build_mistral_id(call, index)}"
     return f"{heading}{ARGUMENTS_MARKER}{render_spaced_json(call.arguments)}"
-
-
-def _build_prompt(prefix: str, suffix: str, **keys: str) -> PromptLayout:
-    """Return the layout of a prompt with results as JSON objects.
-
-    Args:
-        prefix: the text before each result.
-        suffix: the text after each result.
-        keys: `name`, `id` or `content` by the key of the object.
-    """
-    write_result = build_json_result_writer(**keys)
-    return PromptLayout(
-        build_tool_list_writer("[AVAILABLE_TOOLS] ", "[/AVAILABLE_TOOLS]"),
-        lambda call, content, index: prefix + write_result(call, content, index) + suffix,
-        results_between="",
-    )
 
 
 def _build_format(
@@ -155,7 +142,12 @@ _V2_PROMPT = PromptLayout(
     results_between=", ",
     results_after="][/TOOL_RESULTS]",
 )
-_V3_PROMPT = _build_prompt("[TOOL_RESULTS] ", "[/TOOL_RESULTS]", content="content", call_id="id")
+_V3_RESULT_WRITER = build_json_result_writer(content="content", call_id="id")
+_V3_PROMPT = PromptLayout(
+    _V2_PROMPT.write_tools,
+    lambda call, content, index: f"[TOOL_RESULTS] {_V3_RESULT_WRITER(call, content, index)}[/TOOL_RESULTS]",
+    results_between="",
+)
 _TOOLS_WRITER = build_tool_list_writer("[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]")
 _V11_RESULT_WRITER = build_enclosed_result_writer("[TOOL_RESULTS]{id}[TOOL_CONTENT]", "[/TOOL_RESULTS]")
 _V11_PROMPT = PromptLayout(_TOOLS_WRITER, _V11_RESULT_WRITER, results_between="")

@@ -1,4 +1,4 @@
-"""Formats with an offered tool's name in a line and its arguments after it: ReAct and Functionary."""
+"""ReAct and Functionary: a tool's name between two texts, then JSON arguments."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,8 +20,8 @@ ALL_RECIPIENTS_LINE = ">>>all\n"
 _OBJECT_START = ("{",)
 
 
-def _build_line_blocks(name_prefix: str, name_suffix: str) -> Callable[[Sequence[str]], tuple[Block, ...]]:
-    """Return a function that builds one block per tool: a line that begins with the name between two texts."""
+def _build_line_block_builder(name_prefix: str, name_suffix: str) -> Callable[[Sequence[str]], tuple[Block, ...]]:
+    """Return a function that builds a block for each tool: its name between two texts, at the beginning of a line."""
 
     def build_blocks(names: Sequence[str]) -> tuple[Block, ...]:
         return tuple(_build_line_block(f"{name_prefix}{name}{name_suffix}", name) for name in names)
@@ -29,9 +29,9 @@ def _build_line_blocks(name_prefix: str, name_suffix: str) -> Callable[[Sequence
     return build_blocks
 
 
-def _build_anywhere_blocks(name_prefix: str, name_suffix: str) -> Callable[[Sequence[str]], tuple[Block, ...]]:
-    """Return a function like that of `_build_line_blocks`, whose blocks may also begin within a line."""
-    build_line_blocks = _build_line_blocks(name_prefix, name_suffix)
+def _build_anywhere_block_builder(name_prefix: str, name_suffix: str) -> Callable[[Sequence[str]], tuple[Block, ...]]:
+    """Return a function that builds a block for each tool: its name between two texts, anywhere in the text."""
+    build_line_blocks = _build_line_block_builder(name_prefix, name_suffix)
     return lambda names: tuple(replace(block, must_begin_line=False) for block in build_line_blocks(names))
 
 
@@ -55,7 +55,7 @@ REACT = TextFormat(
         build_enclosed_result_writer("Observation: ", ""),
     ),
     build_bare_blocks=build_bare_json_blocks,
-    build_named_blocks=_build_line_blocks("Action: ", "\nAction Input:"),
+    build_named_blocks=_build_line_block_builder("Action: ", "\nAction Input:"),
     round_trip_limits=RoundTripLimits(PLAIN_NAME),
     is_native=False,
 )
@@ -87,6 +87,6 @@ FUNCTIONARY_V32 = TextFormat(
     ),
     dropped_tokens=(ALL_RECIPIENTS_LINE, "<|eot_id|>"),
     build_bare_blocks=build_bare_json_blocks,
-    build_named_blocks=_build_anywhere_blocks(">>>", "\n"),
+    build_named_blocks=_build_anywhere_block_builder(">>>", "\n"),
     round_trip_limits=RoundTripLimits(PLAIN_NAME),
 )

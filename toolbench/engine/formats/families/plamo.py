@@ -1,4 +1,4 @@
-"""PLaMo 3: a name and JSON, each between two markers, following vLLM's parser."""
+"""PLaMo 3: a name and JSON arguments, each between two markers, as vLLM's parser reads them."""
 
 import re
 

@@ -20,7 +20,7 @@ LLAMA4_END_MARKERS, LLAMA4_TURN_END_MARKERS = ("<|python_end|>",), ("<|eot|>", "
 
 
 def build_bare_list_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """Return a block for a list of calls of offered tools at the beginning of a line."""
+    """Return a block for a list of calls that begins a line and starts with a call of an offered tool."""
     body_starts = tuple(f"{name}(" for name in names)
     return (
         Block(
@@ -43,7 +43,6 @@ def build_bare_line_blocks(names: Sequence[str]) -> tuple[Block, ...]:
             f"{name}(",
             PythonCallReader(),
             ("\n",),
-            value_markers=None,
             is_bare=True,
             has_start_marker_in_body=True,
             must_begin_line=True,

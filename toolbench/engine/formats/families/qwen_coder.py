@@ -42,7 +42,7 @@ _ROUND_TRIP_LIMITS = RoundTripLimits(
 
 
 def _build_tools_writer(start_marker: str, end_marker: str, value_margin: str) -> Callable[[Sequence[JsonObject]], str]:
-    """Return a writer of tools and of an example call; `value_margin` is the text around a value."""
+    """Return a writer of tools and an example call; `value_margin` is the text before and after a value."""
     value = f"{VALUE_START}key>{value_margin}value{value_margin}{VALUE_END}"
     call = f"{start_marker}\n{FUNCTION_START}name>\n{value}\n{FUNCTION_END}\n{end_marker}"
     return build_tool_lines_writer(

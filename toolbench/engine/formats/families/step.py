@@ -1,4 +1,4 @@
-"""Step 3: invoke tags between tokens like DeepSeek's, following vLLM's parser."""
+"""Step 3: invoke tags between tokens like those of DeepSeek, as vLLM's parser reads them."""
 
 import re
 
@@ -32,7 +32,7 @@ STEP3 = TextFormat(
     "step3",
     (
         _build_wrapper(CALL_BEGIN),
-        _build_wrapper(_CALL_BEGIN_TOKEN),  # models leave out the text between this token and the invoke tag
+        _build_wrapper(_CALL_BEGIN_TOKEN),  # models may leave out the text between this token and the invoke tag
         Block(
             _INVOKE_START,
             TaggedReader(
