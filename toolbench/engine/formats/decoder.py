@@ -44,7 +44,7 @@ class TextDecoder:
         self._treats_tokens_as_markup = text_format.treats_tokens_as_markup
         self._buffer = TextBuffer()
         self._state = ParseState(treats_tokens_as_markup=text_format.treats_tokens_as_markup)
-        self._held_parts: list[str] = []  # of a block, inline code or a call in reasoning; may be read again
+        self._held_parts: list[str] = []  # text of a block, inline code or a call in reasoning; may be read again
         self._scanner: ExtentScanner = MarkerExtentScanner(())
         self._block: Block | None = None
         self._marker = ""  # the marker that the current state decides on; in a block, the text before the block's body
@@ -54,7 +54,7 @@ class TextDecoder:
         # For each run of backticks: the position up to which it is text, because no equal run follows it on its line.
         self._plain_backticks_until: dict[str, int] = {}
         self._absent_end_markers: set[str] = set()  # end markers of reasoning that do not occur in the remaining text
-        # Whether end and next markers inside of values are plain text; False once a block had no such marker elsewhere.
+        # Whether end and next markers inside of values are plain text; False once a block had them nowhere else.
         self._ignores_markers_in_values = True
         self._expects_bare_blocks = True
         self._read_next = self._read_text
@@ -205,7 +205,7 @@ class TextDecoder:
         return True
 
     def _read_call_in_reasoning(self) -> bool:
-        """Hold back a call and the reasoning after it; decode both as an answer if the reasoning has no end."""
+        """Hold back a call and the reasoning after it; decode both as calls and text if the reasoning has no end."""
         buffer = self._buffer
         match = get_marker_finder(self._awaited_end).find(buffer.text, buffer.index, final=buffer.final)
         self._held_parts.append(buffer.take(match.start))
@@ -296,8 +296,8 @@ class TextDecoder:
     def _finish_unended_block(self, text: str) -> None:
         """Finish a block when the answer has ended.
 
-        If end or next markers stand inside of its values, the block ends at the first of them, and from then on such
-        markers are no longer ignored. Otherwise the block is truncated. A bare block is always truncated, and no bare
+        If end or next markers stand inside of its values, the block ends at the first of them, and markers in
+        values are no longer ignored. Otherwise the block is truncated. A bare block is always truncated, and no bare
         block is expected after it.
         """
         block = self._block
@@ -317,7 +317,7 @@ class TextDecoder:
             self._finish_block(text, "", is_truncated=True)
 
     def _finish_block(self, body: str, end_marker: str, *, is_truncated: bool) -> None:
-        """Read a block and add its calls; add the whole block as text if it is not a call or cannot be read."""
+        """Read a block and add its calls; add the whole block as text if it counts as text or is unreadable."""
         block = self._block
         assert block is not None
         raw_text = self._marker + body + end_marker
@@ -356,8 +356,8 @@ class TextDecoder:
         """Return whether a block with markers is text instead of calls.
 
         A block is text if it is unreadable prose, or if it needs the name of an offered tool and has none. If no tools
-        are offered and the start marker may be ordinary text, calls with arguments within a line are text, too, with a
-        finding; so is a name without arguments that follows text or a call.
+        are offered and the start marker may be ordinary text, calls with arguments within a line are text, too, with the
+        finding `call_unoffered`; so is a name without arguments after text or a call.
         """
         names = self._offered_tools.schemas
         needs_offered_name = block.needs_offered_name and bool(names or self._treats_tokens_as_markup)

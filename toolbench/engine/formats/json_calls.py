@@ -33,7 +33,7 @@ class BrokenValueError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CallKeys:
-    """The keys of a call in a JSON object, each kind of key in the order in which its keys are tried.
+    """The keys of a call in a JSON object. Keys of one kind are tried in their order.
 
     Attributes:
         name_keys: keys of the tool's name; the first with a string counts.
@@ -94,7 +94,7 @@ def clean_name(name: str) -> str:
 def parse_object(value: object) -> dict[str, Any] | None:
     """Return arguments as an object, or None if they are neither an object nor the text of one.
 
-    None, blank text, and the texts of null and of an empty string count as an empty object.
+    None, blank text, and text that is read as null or as an empty string count as an empty object.
     """
     if isinstance(value, str):
         try:

@@ -96,7 +96,7 @@ def _evaluate_atom(node: ast.expr) -> Any:
 def _is_json_constant(value: object) -> bool:
     """Return whether JSON can hold a constant.
 
-    It cannot hold bytes, complex numbers, infinity, and integers of more than MAX_INTEGER_BITS.
+    It cannot hold bytes, complex numbers, infinity, or integers of more than MAX_INTEGER_BITS.
     """
     if isinstance(value, int):
         return value.bit_length() <= MAX_INTEGER_BITS

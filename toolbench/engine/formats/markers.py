@@ -7,7 +7,7 @@ from functools import lru_cache
 
 BACKTICK = "`"
 MAX_BACKTICKS = 64  # backticks of one run; a longer run counts as several
-MAX_PREFIX_LEVELS = 4  # nested groups of words with a common beginning in a pattern
+MAX_PREFIX_LEVELS = 4  # depth of nested groups in a pattern; a group has the words with a common beginning
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ class NamedTagReader:
 def _read_tags(text: str) -> list[tuple[str, str]] | None:
     """Return pairs of key and value up to the end of the parameters.
 
-    The result is None if a tag has no end, or if other text stands before the end of the parameters.
+    The result is None if a tag has no end, or if text outside of tags stands before the end of the parameters.
     """
     values: list[tuple[str, str]] = []
     index = 0

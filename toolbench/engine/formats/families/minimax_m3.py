@@ -76,8 +76,8 @@ class NestedTagReader:
 def _parse_elements(text: str) -> list[_Element] | None:
     """Return the outermost elements.
 
-    The result is None if a start tag has no end tag or the reverse, if there is text beside a tag, or if tags nest
-    deeper than MAX_DEPTH.
+    The result is None if a start tag has no end tag or an end tag has no start tag, if there is text beside a tag, or
+    if tags nest deeper than MAX_DEPTH.
     """
     open_elements, index = [_Element("")], 0
     for tag in _TAG.finditer(text):
