@@ -356,8 +356,8 @@ class TextDecoder:
         """Return whether a block with markers is text instead of calls.
 
         A block is text if it is unreadable prose, or if it needs the name of an offered tool and has none. If no tools
-        are offered and the start marker may be ordinary text, calls with arguments within a line are text, too, with the
-        finding `call_unoffered`; so is a name without arguments after text or a call.
+        are offered and the start marker may be ordinary text, calls with arguments within a line are text (with the
+        finding `call_unoffered`); so is a name without arguments after text or a call.
         """
         names = self._offered_tools.schemas
         needs_offered_name = block.needs_offered_name and bool(names or self._treats_tokens_as_markup)

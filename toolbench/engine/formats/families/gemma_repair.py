@@ -77,7 +77,7 @@ class _Candidate:
 
     Attributes:
         index: the index in the body of the block.
-        is_certain: whether a reading with a delimiter there may be returned; otherwise such a reading prevents the repair.
+        is_certain: whether a reading with a delimiter there may be returned; otherwise it prevents the repair.
     """
 
     index: int
