@@ -12,11 +12,11 @@ from toolbench.engine.types import Finding
 _SEPARATORS = re.compile(r"[\s;,]*")
 _FINDING_MESSAGES = {
     "call_cut": "The text ends inside a call; it was not executed.",
-    "call_unreadable": "A call cannot be read; it stays in the text and was not executed.",
+    "call_unreadable": "A call cannot be read; it was not executed.",
     "call_in_reasoning": "A call is in the reasoning; it was not executed.",
     "call_unoffered": "A call of a tool that was not offered is part of a sentence; it was not executed.",
     "closer_missing": "A call has no end marker; it was read nevertheless.",
-    "reasoning_unclosed": "The reasoning has no end.",
+    "reasoning_unclosed": "The reasoning has no end marker.",
     "python_literals": "The arguments are written as Python values instead of JSON.",
     "quotes_repaired": "Quotation marks inside a value were not escaped.",
     "doubled_braces": "The call is in doubled braces.",
@@ -37,7 +37,7 @@ class BlockCalls:
         raw_text: the text of the block.
         finding_codes: codes of deviations that were accepted, and of a problem with the block.
         is_unoffered: whether the calls name no offered tool; the block is then text if the answer has words.
-        text_code: the code of the finding if the block is text for that reason; "" for no finding.
+        text_code: the code of the finding if `is_unoffered` turns the block into text; "" for no finding.
     """
 
     raw_text: str
@@ -48,7 +48,9 @@ class BlockCalls:
 
 
 class ParseState:
-    """Collector of the text, reasoning, calls and findings of one answer, in the order of the text.
+    """Collector of the text, reasoning, calls and findings of one answer.
+
+    Its methods are called in the order of the answer's text.
 
     Args:
         treats_tokens_as_markup: as in TextFormat.
@@ -60,29 +62,31 @@ class ParseState:
 
     def __init__(self, *, treats_tokens_as_markup: bool = False) -> None:
         self._treats_tokens_as_markup = treats_tokens_as_markup
-        # Pairs of a text and whether it is a token, which may turn out to be text; other parts are white space.
+        # Tokens that may be text, and the white space after them; the bool says whether a part is a token.
         self._pending_parts: list[tuple[str, bool]] = []
         self._has_reasoning_ended = False  # also after empty reasoning
-        # Whether an end marker of reasoning came without start marker: if text follows, the text before is reasoning.
+        # Whether words came before an end marker of reasoning without a start marker. If text or a call follows, the
+        # words are reasoning.
         self._may_be_reasoning = False
-        self._last_character = ""  # of the text since a call or reasoning
+        self._last_character = ""  # of the text since the last call or reasoning
         self.new_events: list[DecoderEvent] = []
         self.findings: list[Finding] = []
         self._text_parts: list[str] = []
         self._written_parts: list[str] = []  # text and calls as written, needed if all of it turns out to be reasoning
-        self._separators = ""  # white space and commas after a call, which are text only if other text follows
+        self._separators = ""  # white space, commas and semicolons after a call, text only if other text follows
         self._follows_call = False
         self._has_line_ended = True
         self._is_text_blank = True
         self._reasoning_parts: list[str] = []
         self._calls: list[TextCall] = []
-        self._proposed_calls: tuple[str, Sequence[ParsedCall]] | None = None
-        # Calls that are not decided yet, and after them pairs of a text and whether it is a token.
+        self._proposed_calls: tuple[str, Sequence[ParsedCall]] | None = None  # the text of a block and its calls
+        # Blocks held back because their calls may be text, and the tokens and separators around them; the bool says
+        # whether a part is a token.
         self._held_parts: list[BlockCalls | tuple[str, bool]] = []
 
     @property
     def is_blank(self) -> bool:
-        """Whether the answer has only white space and reasoning so far."""
+        """Whether the answer has no call and no words so far; reasoning and pending tokens do not count."""
         return self._is_text_blank and not self._calls and not self._proposed_calls and not self._held_parts
 
     @property
@@ -97,7 +101,7 @@ class ParseState:
 
     @property
     def previous_character(self) -> str:
-        """The last character of the text since a call or reasoning; "" if there is none."""
+        """The last character of the text since the last call or reasoning; "" if there is none."""
         return self._pending_parts[-1][0][-1:] if self._pending_parts else self._last_character
 
     def is_within_line(self) -> bool:
@@ -109,7 +113,7 @@ class ParseState:
         return self._follows_call or self._has_line_ended or bool(self._held_parts)
 
     def add_text(self, text: str) -> None:
-        """Add text; while calls are not decided, it may be held back."""
+        """Add text; separators after calls that are held back are held back too."""
         if not text:
             return
         if self._held_parts:
@@ -155,7 +159,7 @@ class ParseState:
     def drop_token(self, token: str) -> None:
         """Drop a token of `TextFormat.dropped_tokens`.
 
-        A token that may be a word of the text is held: the text beside it decides.
+        A token that may be a word of the text is held until the text around it decides.
         """
         if not self._treats_tokens_as_markup and not is_markup_token(token):
             return
@@ -169,7 +173,8 @@ class ParseState:
     def hold_token(self, token: str) -> None:
         """Hold a token until the text after it decides.
 
-        The token is text if words follow, and is dropped before a call. At the end, `is_leaked_at_end` decides.
+        The token is text if words follow, and is dropped before a call. Before reasoning, it is text unless it is a
+        control token. At the end of the answer, `is_leaked_at_end` decides.
         """
         (self._held_parts or self._pending_parts).append((token, True))
 
@@ -181,7 +186,7 @@ class ParseState:
     def end_unopened_reasoning(self) -> None:
         """End reasoning by an end marker without a start marker.
 
-        If the answer has words before the marker, they are reasoning if anything follows.
+        Words before the marker become reasoning when text or a call follows.
         """
         if self._is_text_blank:
             self._has_reasoning_ended = True
@@ -193,7 +198,7 @@ class ParseState:
         self._has_reasoning_ended = True
 
     def add_reasoning(self, text: str) -> None:
-        """Add reasoning."""
+        """Add a part of the reasoning."""
         if text:
             self._release_pending_parts(lambda token: not is_control_token(token))
             self._last_character = ""
@@ -215,7 +220,7 @@ class ParseState:
         self._proposed_calls = (raw_text, calls)
 
     def _prepare_for_call(self) -> None:
-        """Drop the pending tokens, and decide that text before an unopened end marker is reasoning."""
+        """Drop the pending tokens; words before an end marker without a start marker become reasoning."""
         self._release_pending_parts(lambda token: False)
         if self._may_be_reasoning:
             self._turn_into_reasoning()
@@ -267,7 +272,7 @@ class ParseState:
         call_id = parsed_call.id or f"call_{len(self._calls) + 1}"
         call = TextCall(parsed_call.name, parsed_call.arguments, call_id, parsed_call.raw_text or raw_text)
         self._separators, self._follows_call = "", True
-        if not self._calls or self._calls[-1].raw_text is not raw_text:
+        if not self._calls or self._calls[-1].raw_text is not raw_text:  # else added with an earlier call of the block
             self._written_parts.append(raw_text)
         self._calls.append(call)
         self.new_events.append(DecoderEvent("call", call=call))
@@ -285,7 +290,7 @@ class ParseState:
         self.new_events.append(DecoderEvent("void", "".join(self._reasoning_parts)))
 
     def build_result(self) -> ParsedText:
-        """Return the parsed answer. Call it once, when the whole text was read."""
+        """Return the parsed answer. Call it once, after the whole text."""
         self._release_held_parts(has_text=False)
         self._drop_leaked_tokens()
         if self._proposed_calls:

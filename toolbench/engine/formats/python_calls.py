@@ -16,10 +16,10 @@ from toolbench.engine.formats.specification import ParsedBlock, ParsedCall
 from toolbench.engine.formats.types import ToolSchemas
 
 _SEPARATORS = re.compile(r"[\s,;\[\]]*")
-_NAME = re.compile(r"(?P<name>[\w.-]+)\s*\(")
+_NAME_AND_BRACKET = re.compile(r"(?P<name>[\w.-]+)\s*\(")
 _NAME_START = re.compile(r"[\w.-]+\s*")
 _KEY = re.compile(r"\s*(?P<key>[\w-]+)\s*=(?!=)")
-# With these characters, one parse and reading the calls one by one may give different results.
+# In a text with these characters, `_read_with_one_parse` could give another result than reading the calls one by one.
 _UNSAFE_CHARACTERS = re.compile(r"[\\#\n\r\ud800-\udfff]")
 _NEXT_KEY = re.compile(r",\s*(?=[\w-]+\s*=)")
 
@@ -31,7 +31,7 @@ class PythonCallReader:
     Values are literals. Positional values get the names of the parameters, in the order of the schema.
 
     Attributes:
-        suffix: a text that is removed from the end of names.
+        suffix: a text that is removed from the end of tool names.
     """
 
     suffix: str = ""
@@ -48,7 +48,7 @@ class PythonCallReader:
         index = _skip_separators(body, 0)
         problem_code = "call_cut" if is_truncated and index == len(body) else ""
         while index < len(body):
-            name_match = _NAME.match(body, index)
+            name_match = _NAME_AND_BRACKET.match(body, index)
             end = find_value_end(body, name_match.end() - 1) if name_match else None
             if name_match and end is None and not is_truncated:
                 end = body.rfind(")") + 1  # quotes that are not escaped may hide the bracket
@@ -67,14 +67,14 @@ class PythonCallReader:
 
 
 def _read_with_one_parse(body: str, suffix: str, offered_tools: ToolSchemas) -> tuple[ParsedCall, ...] | None:
-    """Read all calls with one parse, which is several times faster, or return None.
+    """Read all calls with one parse, which is several times faster than reading them one by one.
 
-    The result is None if the text is not valid Python as a whole, or if reading the calls one by one may give another
-    result: for comments, escapes, several lines, and names that Python normalises.
+    The result is None if the text is not one valid call or a list of them, or if reading the calls one by one may give
+    another result: for comments, escapes, several lines, and names that Python normalises.
     """
     if _UNSAFE_CHARACTERS.search(body) or not is_normalized("NFKC", body):
         return None
-    source, previous_end, calls = body.encode(), 0, []  # a tree's positions are counted in bytes
+    source, previous_end, calls = body.encode(), 0, []  # positions in a syntax tree are counted in bytes
     try:
         tree = parse_python(body, is_exact=True)
         for node in tree.elts if isinstance(tree, (ast.List, ast.Tuple)) else [tree]:
@@ -93,9 +93,10 @@ def _build_call(node: ast.expr, raw_text: str, suffix: str, offered_tools: ToolS
     """Return the call of a node, whose text is `raw_text`.
 
     Raises:
-        InvalidJsonError: the node is no call, a value is no literal or has no name, or a name is given twice.
+        InvalidJsonError: the node is no call of a plain or dotted name, a value is no literal or has no name, or a name
+            is given twice.
     """
-    name_match = _NAME.match(raw_text)
+    name_match = _NAME_AND_BRACKET.match(raw_text)
     if (
         name_match is None
         or not isinstance(node, ast.Call)
@@ -165,7 +166,7 @@ def _group_arguments(
 
 
 def _iterate_pairs(parts: list[str], tool_name: str, offered_tools: ToolSchemas) -> Iterator[tuple[str, Any]]:
-    """Yield the key and the value of each part.
+    """Yield the key and the value of each argument, whose texts are `parts`.
 
     A value without a key gets the name of the tool's parameter at the same position.
 
@@ -184,7 +185,7 @@ def _iterate_pairs(parts: list[str], tool_name: str, offered_tools: ToolSchemas)
 
 
 def _parse_quoted_pair(part: str) -> tuple[str, Any]:
-    """Parse a key and its value; a value in quotes ends at its last quotation mark.
+    """Parse a key and its value; quotation marks inside a value in quotes need no escape.
 
     Raises:
         InvalidJsonError: the key is missing, or a value without quotes is no literal.

@@ -104,7 +104,7 @@ def _build_auto_format() -> TextFormat:
 
 
 def _build_reasoning_format(auto_format: TextFormat) -> TextFormat:
-    """Build a format that reads only reasoning, in the tags of every model family."""
+    """Build a format that reads only reasoning, between the reasoning markers of any format."""
     return TextFormat(
         "", (), HERMES.layout, HERMES.prompt, reasoning_markers=auto_format.reasoning_markers, is_native=False
     )
@@ -118,8 +118,8 @@ def _build_named_blocks(names: Sequence[str]) -> tuple[Block, ...]:
 def _merge_blocks(blocks: Iterable[Block]) -> tuple[Block, ...]:
     """Return each block once.
 
-    Blocks with `body_starts` come first. The others are joined by start marker into one block, whose reader tries all
-    of their readers.
+    Blocks with `body_starts` come first. Of the others, those with the same start marker are joined into one block,
+    whose reader tries all of their readers.
     """
     unique_blocks: list[Block] = []
     for block in blocks:
@@ -149,8 +149,8 @@ def _join_blocks(first_block: Block, second_block: Block) -> Block:
 def _join_readers(first_reader: BlockReader, second_reader: BlockReader) -> BlockReader:
     """Return a reader that tries both readers.
 
-    Two NamedJsonReaders share the fallback to JSON without a heading: it comes after both headings were tried, because
-    the arguments may have the form of a call themselves.
+    Two NamedJsonReaders become one, which tries both headings before its fallback to JSON without a heading. The
+    fallback must come last, because the arguments may themselves have the form of a call.
     """
     if not (isinstance(first_reader, NamedJsonReader) and isinstance(second_reader, NamedJsonReader)):
         return FirstMatchReader((first_reader, second_reader))

@@ -41,7 +41,7 @@ def render_tools(tools: Iterable[Tool], *, format: str) -> str:
 
 
 def render_results(results: Sequence[tuple[TextCall, str]], *, format: str) -> str:
-    """Render (call, result) pairs, in call order, as one text.
+    """Render (call, result) pairs as one text.
 
     Raises:
         PlanError: the format is unknown.

@@ -8,8 +8,7 @@ from typing import Protocol
 from toolbench.engine.formats.types import TextCall, ToolSchemas
 from toolbench.engine.types import JsonObject
 
-# Characters after a start marker that are read to decide which block begins, besides the length of the longest text of
-# `body_starts`.
+# The text that decides which block begins after a start marker has this length plus that of the longest `body_starts`.
 MIN_NEXT_TEXT_LENGTH = 64
 WHITE_SPACE = re.compile(r"\s*")
 
@@ -36,8 +35,8 @@ class ParsedBlock:
     Attributes:
         problem_code: call_unreadable or call_cut if the block contains a call that will not be executed; "" for none.
         deviation_codes: codes of deviations that were accepted.
-        text: text for the user in the block, if the format has such blocks.
-        reasoning: reasoning in the block, if the format has such blocks.
+        text: text for the user in the block; "" for none.
+        reasoning: reasoning in the block; "" for none.
     """
 
     calls: tuple[ParsedCall, ...] = ()
@@ -66,8 +65,8 @@ def drop_calls_without_name(parsed_block: ParsedBlock) -> ParsedBlock:
 class BlockReader(Protocol):
     """A reader of the text between the markers of a block.
 
-    `offered_tools` has the schemas for values without a type. `is_truncated` says that the text of the answer ended
-    before the block did.
+    `offered_tools` has the schemas by which values without a type are converted. `is_truncated` says whether the answer
+    ended before the block did.
     """
 
     def __call__(self, body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
@@ -80,13 +79,12 @@ class Block:
     """The syntax of a part of the text that contains calls.
 
     Attributes:
-        start_marker: the start marker.
-        reader: reads the calls.
         end_markers: end markers that belong to the block.
         next_markers: markers of other parts, before which the block ends.
         body_starts: one of these texts must follow `start_marker` and `skipped_pattern`; () if any text may follow.
         skipped_pattern: text that may stand between `start_marker` and the text of `body_starts`.
-        ends_after_values: whether the block ends after its JSON or Python values; otherwise it ends at an end marker.
+        ends_after_values: whether the block ends after its JSON or Python values; otherwise it ends with an end marker
+            or before a next marker.
         allows_many_values: whether several values may follow one another.
         skipped_markers: markers that contain brackets, and may occur before the first value.
         value_markers: start and end marker of a value, between which `end_markers` and `next_markers` are plain text.
@@ -95,8 +93,8 @@ class Block:
         must_be_whole_answer: the block counts only if it is the whole answer.
         must_begin_line: the block counts only at the beginning of a line or after a call.
         has_start_marker_in_body: `start_marker` is also the first part of the body.
-        is_wrapper: `start_marker` is dropped, and other blocks may begin after it; `reader` is never called.
-        needs_offered_name: if tools are offered, the block counts only with their names, because its markers are
+        is_wrapper: `start_marker` stands before other blocks and is dropped before a call; `reader` is never called.
+        needs_offered_name: if tools are offered, the block counts only if it names one of them, because its markers are
             ordinary markup.
         is_certain: the start marker always begins a call and is never only mentioned.
         is_end_marker_optional: a missing end marker is not a finding, and both markers without a body are text.
@@ -126,7 +124,7 @@ class Block:
 
         Args:
             next_text: the beginning of the text after the start marker.
-            is_all_text: whether `next_text` does not get longer.
+            is_all_text: whether `next_text` is complete; otherwise a later call gets more of it.
         """
         if not self.body_starts:
             return True

@@ -30,26 +30,27 @@ from toolbench.engine.formats.types import ToolSchemas
 # JSON types by the value of an attribute such as `string`, which says whether the argument is a string.
 TYPES_BY_STRING_FLAG = {"true": "string", "false": "integer|number|boolean|null|array|object|string"}
 _WRAPPER_KEYS = ("arguments", "input")  # parameters in which models wrap all arguments
-ConvertValue: TypeAlias = Callable[[str, str, str, ToolSchemas], Any]  # of text, tool name, key and schemas
+ConvertValue: TypeAlias = Callable[[str, str, str, ToolSchemas], Any]  # takes text, tool name, key and schemas
 
 
 @dataclass(frozen=True, slots=True)
 class TaggedReader:
-    """A reader of a call with a tag for each argument.
+    """A reader of a call with a tag for each argument, such as `<parameter=city>Paris</parameter>`.
 
-    A block without tags may hold the arguments as JSON.
+    Instead of tags, the arguments may be one JSON object.
 
     Attributes:
         name_pattern: matches at the beginning of the block. Group `name` is the tool's name, an optional group `id` the
             call's id.
-        key_pattern: matches where a value begins. Group `key` is the argument's key. An optional group `kind` is the
-            JSON type of the value, which overrides the schema. An optional group `opened` is None if the tag that opens
-            the value is missing.
-        value_end: the text that ends a value.
+        key_pattern: matches the text before a value. Group `key` is the argument's key. An optional group `kind` is the
+            type of the value, which overrides the schema. An optional group `opened` is None if the tag that opens the
+            value is missing.
+        value_end: the end tag of a value.
         call_end: a text that may end the call.
         strips_line_breaks: whether one line break is removed from each end of a value.
         is_escaped: whether markup in a value is written as entities.
-        types_by_word: JSON types by the words of group `kind`, several separated by `|`; other words are type names.
+        types_by_word: JSON types, separated by `|`, by the word in group `kind`; a word without an entry is itself the
+            name of a type.
         decode_attribute: decodes the text of a name or key.
         decode_value: decodes the text of a value without `kind`.
     """
@@ -92,7 +93,8 @@ class TaggedReader:
     ) -> dict[str, Any] | None:
         """Return the arguments by key, or None if they cannot be read.
 
-        They cannot be read if there is text before the first key, or if a lost tag hides where a value begins or ends.
+        They cannot be read if there is text before the first key, or text but no key, or if a lost tag hides where a
+        value begins or ends.
         """
         starts = self._find_value_starts(tool_name, text, offered_tools)
         if any(map(_is_tag_missing, starts)):
@@ -120,11 +122,11 @@ class TaggedReader:
     def _is_extent_doubtful(self, start: re.Match[str], value: str) -> bool:
         """Return whether a lost tag hides where a value begins or ends.
 
-        This is so if the value contains a part of its end tag or a stray tag, or if there is white space where a tag
-        should be.
+        The result is True if the value contains a part of its end tag or a stray tag, or if there is white space where
+        a tag should be. `value` extends to the next key.
         """
         if self.value_end in value:
-            return _get_trailing_space(start[0]) not in ("", "\n") or self._has_stray_end(value)
+            return _get_trailing_space(start[0]) not in ("", "\n") or self._has_stray_tag(value)
         value_text = self._remove_call_end(value)
         has_tag_part = any(token in value_text for token in _TAG.findall(self.value_end))
         return has_tag_part or _get_trailing_space(start[0]) not in ("", "\n") or _get_trailing_space(value_text) != ""
@@ -138,11 +140,10 @@ class TaggedReader:
         value = (value[:end] if end >= 0 else value).removesuffix("\n")
         return value.removesuffix("\n") if self.strips_line_breaks else value
 
-    def _has_stray_end(self, value: str) -> bool:
-        """Return whether a tag inside a value is lost.
+    def _has_stray_tag(self, value: str) -> bool:
+        """Return whether a value contains an end tag without a start tag, or a start tag without an end tag.
 
-        This is so if the value contains an end tag without a start tag, or a start tag without an end tag. With
-        `strips_line_breaks`, an end tag within a line is text.
+        With `strips_line_breaks`, an end tag that is not alone on its line is text. `value` extends to the next key.
         """
         text_before_end = value[: max(value.rfind(self.value_end), 0)]
         end = f"\n{self.value_end}\n" if self.strips_line_breaks else self.value_end
@@ -153,7 +154,8 @@ class TaggedReader:
     def _find_value_starts(self, tool_name: str, text: str, offered_tools: ToolSchemas) -> list[re.Match[str]]:
         """Return the matches of `key_pattern` at which values begin, in order.
 
-        Within a value that is not closed yet, only the key of a parameter of the tool begins a new value.
+        Before the end tag of a value, a match begins a new value only if its key is a parameter of the tool, and only
+        if its opening tag is present or is missing from both values.
         """
         properties = offered_tools.schemas.get(tool_name, {}).get("properties")
         starts: list[re.Match[str]] = []
@@ -171,7 +173,7 @@ class TaggedReader:
     def _convert_value_text(
         self, tool_name: str, start: re.Match[str], text: str, offered_tools: ToolSchemas, convert: ConvertValue
     ) -> Any:
-        """Convert the value at the beginning of `text`, which extends to the beginning of the next value."""
+        """Convert the value at the beginning of `text`, which extends to the next key."""
         end = text.rfind(self.value_end)
         value_text = text[:end] if end >= 0 else self._remove_call_end(text)
         if self.strips_line_breaks:
@@ -212,7 +214,7 @@ class FirstMatchReader:
 
 @dataclass(frozen=True, slots=True)
 class AttributeReader:
-    """A reader of a name followed by `key=value` pairs; values with white space are in quotes."""
+    """A reader of a tool's name and `key=value` pairs, as in `get_weather city="New York" days=2`."""
 
     def __call__(self, body: str, offered_tools: ToolSchemas, *, is_truncated: bool) -> ParsedBlock:
         """Read the call in the text of a block."""
@@ -266,7 +268,7 @@ def _read_json_arguments(call: ParsedCall, text: str, value_end: str, *, is_trun
 
 
 def _unwrap_arguments(arguments: dict[str, Any], tool_name: str, offered_tools: ToolSchemas) -> dict[str, Any] | None:
-    """Return the arguments that are wrapped in one parameter that the tool does not have; None if they are not."""
+    """Return the arguments that are wrapped in one parameter unknown to the tool; None if there are none."""
     key = next(iter(arguments), "")
     properties = offered_tools.schemas.get(tool_name, {}).get("properties")
     if len(arguments) != 1 or key not in _WRAPPER_KEYS or not isinstance(properties, dict) or key in properties:

@@ -32,7 +32,8 @@ class ParsedText:
     """A complete answer, parsed.
 
     Attributes:
-        text: the text for the user, trimmed. A call that could not be read stays in it and has a finding.
+        text: the text for the user, trimmed. A call that could not be read has a finding, and stays in the text unless
+            other calls of its block could be read.
         reasoning: the reasoning, trimmed; "" for none.
     """
 
@@ -63,28 +64,28 @@ class ToolSchemas:
     """The parameter schemas of the offered tools, by name.
 
     Attributes:
-        guess_untyped: whether a value between tags that has no schema is converted if it is valid JSON. Otherwise it
-            stays text.
+        guess_untyped: whether a value between tags whose type no schema restricts is converted if it is valid JSON.
+            Otherwise it stays text.
     """
 
     schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     guess_untyped: bool = False
 
-    def find_parameter(self, tool: str, name: str) -> Mapping[str, Any] | None:
+    def find_parameter(self, tool_name: str, parameter_name: str) -> Mapping[str, Any] | None:
         """Return the schema of one parameter, or None if there is none."""
-        properties = self.schemas.get(tool, {}).get("properties")
-        schema = properties.get(name) if isinstance(properties, Mapping) else None
+        properties = self.schemas.get(tool_name, {}).get("properties")
+        schema = properties.get(parameter_name) if isinstance(properties, Mapping) else None
         return schema if isinstance(schema, Mapping) else None
 
-    def has_no_parameters(self, tool: str) -> bool:
+    def has_no_parameters(self, tool_name: str) -> bool:
         """Return whether a tool is offered and has no parameters, so that its name alone is a complete call."""
-        return tool in self.schemas and not self.schemas[tool].get("properties")
+        return tool_name in self.schemas and not self.schemas[tool_name].get("properties")
 
 
 def build_tool_schemas(tools: Iterable[Tool], *, guess_untyped: bool = False) -> ToolSchemas:
     """Return the schemas of OpenAI tool objects (wrapped or flat) and ToolDefinitions, by tool name.
 
-    A flat object may have its schema in `input_schema` instead of `parameters`. Objects without a name are left out.
+    An object may have its schema in `input_schema` instead of `parameters`. Objects without a name are left out.
     """
     schemas: dict[str, Mapping[str, Any]] = {}
     for tool in tools:

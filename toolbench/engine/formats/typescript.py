@@ -8,7 +8,7 @@ from toolbench.engine.formats.call_writers import render_spaced_json
 from toolbench.engine.formats.types import get_function
 from toolbench.engine.types import JsonObject
 
-_MAX_DEPTH = 8  # nested arrays and objects; the types of deeper ones are `any`
+_MAX_DEPTH = 8  # levels of arrays and objects; a deeper object is `any`, a deeper array `any[]`
 
 
 def render_function_type(function: JsonObject, *, indent: str = "", last_separator: str = ",") -> str:
@@ -52,7 +52,7 @@ def _render_field(key: str, schema_value: object, is_required: bool, separator: 
 
 
 def _render_type(schema: object, depth: int = _MAX_DEPTH) -> str:
-    """Render the type of a schema; a schema that is not an object, such as true, is `any`."""
+    """Render the type of a schema; it is `any` for a schema that is not an object, such as true."""
     if not isinstance(schema, Mapping):
         return "any"
     if "enum" in schema:
