@@ -8,7 +8,7 @@ Value = TypeVar("Value")
 class IdentityKey(Generic[Value]):
     """Cache key that equals every other key of the same object.
 
-    It keeps the object alive; the object must not be mutated.
+    It keeps the object alive, so that its id stays unique. The object must not be mutated.
     """
 
     __slots__ = ("value",)

@@ -1,4 +1,7 @@
-"""JSON paths, which locate a value inside another JSON value, and JSON Pointers, as references in schemas use them."""
+"""JSON paths and JSON Pointers, which locate a value inside another JSON value.
+
+Findings, changes and schema errors contain JSON paths; references in schemas contain JSON Pointers.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,7 +17,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def render_json_path(keys_and_indexes: Sequence[str | int]) -> str:
     """Render `["ops", 0, "path"]` as `$.ops[0].path`.
 
-    A name that is not a plain word is written in brackets and quotes.
+    A key that is not a plain word is written in brackets and quotes: `$["a b"]`.
     """
     path = "$"
     for key_or_index in keys_and_indexes:
@@ -28,7 +31,7 @@ def build_member_path(path: str, name: str) -> str:
 
 
 def find_list_index(items: Sequence[object], part: str) -> int | None:
-    """Return the index of a list that a part of a JSON Pointer names, or None if the list has no such index."""
+    """Return the list index that a part of a JSON Pointer names, or None if the list has no such index."""
     index = int(part) if _INDEX.fullmatch(part) else len(items)
     return index if index < len(items) else None
 
@@ -38,10 +41,10 @@ def follow_reference(root: Any, reference: str) -> Any:
 
     Args:
         root: the document.
-        reference: "#" for the document itself, or "#/" and the pointer, such as `#/$defs/name`.
+        reference: `#` and a JSON Pointer, such as `#/$defs/name`; `#` alone for the whole document.
 
     Raises:
-        KeyError: the document has nothing there.
+        KeyError: the document has no such part.
     """
     value = root
     for part in reference[2:].split("/") if len(reference) > 1 else ():

@@ -92,7 +92,7 @@ def is_bare_name(body: str) -> bool:
 
 
 def is_markup_token(token: str) -> bool:
-    """Return whether a token is a tag, such as `<name>` or `</name>`, or a word in brackets, such as `[WORD]`."""
+    """Return whether a token has the form `<name>`, `</name>`, `[WORD]` or `[/WORD]`."""
     return _TAG.fullmatch(token) is not None
 
 
@@ -105,7 +105,7 @@ def is_control_token(token: str) -> bool:
 
 
 def may_be_ordinary_text(start_marker: str) -> bool:
-    """Return whether the marker of a call begins like a tag or a word in brackets, which ordinary text may contain."""
+    """Return whether ordinary text may contain the marker: it begins like a tag or a word in brackets."""
     return _TAG_BEGINNING.match(start_marker) is not None
 
 

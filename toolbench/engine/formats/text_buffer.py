@@ -5,9 +5,9 @@ class TextBuffer:
     """A text to which chunks are added at the end while it is read from the beginning.
 
     Attributes:
-        text: the part of the text that is kept.
+        text: the unread part of the text so far, after the characters that were read since the last `push`.
         index: the index in `text` of the next character to read.
-        final: whether no more text follows.
+        final: whether `text` reaches the end of the whole text.
     """
 
     def __init__(self) -> None:

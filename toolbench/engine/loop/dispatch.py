@@ -2,9 +2,9 @@
 
 A checked call may run, or it is refused and never runs. Reasons of a refusal, in the order of the checks: the arguments
 are too large (ARGUMENTS_TOO_LARGE) or not a JSON object (ARGUMENTS_JSON_PARSE_ERROR); the tool is unknown or not
-offered (TOOL_NOT_ALLOWED); the arguments violate the tool's JSON Schema (ARGUMENT_ERROR, whose message lists the JSON
-paths and errors). A tool that runs and refuses its arguments gives ARGUMENT_ERROR too, as the case study's scenarios
-expect; ToolResult.schema_errors then has no items.
+offered (TOOL_NOT_ALLOWED); the policy has `validate_arguments`, and the arguments violate the tool's JSON Schema
+(ARGUMENT_ERROR, whose message lists the JSON paths and errors). A tool that runs and refuses its arguments gives
+ARGUMENT_ERROR too, as the case study's scenarios expect; `ToolResult.schema_errors` is then empty.
 """
 
 from toolbench.engine.arguments import TOO_LARGE, read_arguments

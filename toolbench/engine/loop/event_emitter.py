@@ -1,8 +1,8 @@
 """Events of the loop, with the case study's names and payloads.
 
 Toolbench adds the events `llm_delta` and `tool_not_executed`, and to `tool_call_end` the ToolResult as `result`. Events
-do not have the durations of requests, which the listener measures. The `elapsed_ms` of a tool call is the duration of
-its outcome.
+do not have the durations of requests, which the listener measures. The `elapsed_ms` of a tool call is the duration in
+its tool outcome.
 """
 
 from contextlib import suppress
@@ -45,7 +45,7 @@ class EventEmitter:
 
         Args:
             request: the request.
-            history_count: number of messages of the conversation without the system text.
+            history_count: number of messages of the conversation without the system message.
             attempts_left: how many repetitions of this turn without tools the policy still allows.
         """
         if self._is_brief:

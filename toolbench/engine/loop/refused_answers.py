@@ -1,6 +1,6 @@
 """Answers that a server refused to return.
 
-Some servers report an error when they cannot read a call, and quote the text of the model in it.
+Some servers report an error when they cannot read a call, and quote the text of the model in the error.
 """
 
 from collections.abc import Collection
@@ -13,7 +13,7 @@ from toolbench.engine.wire_formats.chat_answer import ChatAnswer
 
 CALLS_FROM_TEXT_TRANSFORM = "tool_calls_from_text"
 _FINDING_MESSAGE = (
-    "The server refused this answer because it could not read the call in it; the text it quotes was read instead."
+    "The server could not read the call in this answer and returned an error; the text in the error was read instead."
 )
 
 
@@ -30,7 +30,7 @@ def parse_refused_answer(
 
     Returns:
         The turn, if the policy reads calls in text and the text has a call that can be read. Otherwise a sentence about
-        the call in the text; "" if there is none.
+        the call in the text; "" if the text has no call.
     """
     tool_names = [tool.name for tool in setup.tools.definitions] if has_tools else []
     reads_calls_in_text = CALLS_FROM_TEXT_TRANSFORM in setup.policy.response_transforms and bool(tool_names)

@@ -37,8 +37,8 @@ def build_envelope(outcome: Outcome, tool_name: str) -> Envelope:
     """Return the envelope of a tool outcome, with a copy of its value that the tool cannot change later.
 
     A value that is not JSON becomes the error TOOL_OUTPUT_SERIALIZATION_ERROR. An object with `ok` is read as an
-    envelope that the tool returned; a value that is no object becomes the key `value` of `data`. `tool_name` is always
-    the name of the tool that ran, since calls are judged by it.
+    envelope that the tool returned, but a tool name in it is ignored: calls are judged by the tool that ran. A value
+    that is no object becomes the key `value` of `data`.
     """
     if outcome.error_code:
         return build_error_envelope(tool_name, outcome.error_code, outcome.error_message)

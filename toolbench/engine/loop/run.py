@@ -1,8 +1,8 @@
 """The tool loop: request an answer and run its calls until the model answers without calls.
 
 The loop is a generator without I/O: it yields `Ask` and `Execute` steps and receives the reply to each by `send()` (see
-events). `StopRun` may be sent as any reply and ends the run; the result has everything that was recorded before. Turns
-count from 0 over all messages of the user; a repeated request belongs to the same turn.
+`engine.events`). `StopRun` may be the reply to any step and ends the run; the result has everything that was recorded
+before. Turns count from 0 over all messages of the user; a repeated request belongs to the same turn.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -57,12 +57,12 @@ class LoopPlan:
         user_text: text of the first user message; a blank text adds none to the history.
         history: messages before `user_text` in OpenAI's format. A message without a role and a plain string are user
             messages.
-        options: fields of the request body, above the policy's defaults and below its overrides.
+        options: fields of the request body; they replace the policy's defaults, and its overrides replace them.
         seed: the seed sent with each request; None for none.
         is_streamed: whether answers are streamed.
         wire: name of the wire format, such as `chat`.
-        further_messages: further user messages, each sent after an answer without calls; `max_turns` applies to each
-            message.
+        further_messages: further user messages, each sent after an answer without calls; `max_turns` limits the turns
+            of each message.
         omitted_parameters: parameters that the endpoint is known to refuse. They are left out from the first request on
             if the policy has `drop_refused_parameters`.
     """
@@ -93,6 +93,7 @@ def run_loop(plan: LoopPlan, emit: EmitEvent, *, is_brief: bool = False) -> Loop
         PlanError: the plan cannot be run; raised before the first request only.
         UnknownTransformError: a transform or repair of the policy is unknown, in strict mode; raised before the first
             request only.
+        TypeError: a step got a reply of a wrong type or with a wrong number of outcomes.
     """
     run = _LoopRun(plan, emit, is_brief=is_brief)
     has_tools = run.has_tools
@@ -125,8 +126,8 @@ def _ask_model(run: "_LoopRun", turn: int, has_tools: bool) -> Generator[Ask | E
     """Yield requests until there is an answer or the run ends.
 
     In relaxed mode, a request with tools is repeated once without tools if the endpoint says that it cannot use them
-    and `fallback_retries` is not 0. A request whose optional parameters were refused is repeated without them if the
-    policy has `drop_refused_parameters`.
+    and the policy's `fallback_retry_count` is not 0. A request whose optional parameters were refused is repeated
+    without them if the policy has `drop_refused_parameters`.
 
     Returns:
         The answer, or the result of the run if it ended with an error or `StopRun`.
@@ -200,10 +201,11 @@ class _LoopRun:
     """One run of the loop: its setup, its state and its events."""
 
     def __init__(self, plan: LoopPlan, emit: EmitEvent, *, is_brief: bool) -> None:
+        # The setup for `user_text`, then one for each further message.
         self._setups = tuple(_prepare_setup(plan, tools) for tools in _list_offered_tools(plan))
         self.setup = self._setups[0]
         self._further_messages = plan.further_messages
-        self._message_index = 0
+        self._message_index = 0  # of the current user message; 0 for `user_text`
         self._unsent_text = ""  # text of the current further user message until a request carries it
         self._first_turn = 0  # of the current user message
         history = self.setup.call_method.render_history([_to_message(item) for item in plan.history])
@@ -220,7 +222,7 @@ class _LoopRun:
         return bool(self.setup.tools.definitions)
 
     def is_turn_limit_reached(self, turn: int) -> bool:
-        """Return whether `max_turns` turns were used for the current user message before the turn `turn`."""
+        """Return whether the current user message has used `max_turns` turns before the turn `turn`."""
         return turn - self._first_turn >= self.setup.policy.max_turns
 
     @property
@@ -240,7 +242,7 @@ class _LoopRun:
         return self.has_tools
 
     def add_message_index(self, request: Request) -> Request:
-        """Return the request with the index of its user message; for the first user message it is unchanged.
+        """Return the request with the index of the user message that it answers.
 
         The first request after a further user message also gets the text of that message.
         """
@@ -369,7 +371,10 @@ def _prepare_setup(plan: LoopPlan, tools: ToolRegistry) -> TurnSetup:
 
 
 def _to_message(message_or_text: Message | str) -> Message:
-    """Return a copy of a message, or a text as a user message. A `ResultMessage` keeps its class."""
+    """Return a copy of a message, or a text as a user message.
+
+    A message without a role becomes a user message. A `ResultMessage` keeps its class.
+    """
     if isinstance(message_or_text, ResultMessage):
         return deepcopy(message_or_text)
     return (

@@ -84,8 +84,8 @@ class RunState:
     def build_final_result(self) -> LoopResult:
         """Return the result after an answer without calls.
 
-        The end is FINAL, or LENGTH if the answer was truncated at the token limit. In enforced mode it may be an error:
-        NO_TOOL_CALLS or TOOL_ERROR.
+        The end is FINAL, or LENGTH if the answer was truncated at the token limit. In enforced mode the end may be the
+        error NO_TOOL_CALLS or TOOL_ERROR instead.
         """
         return replace(self._build_judged_result(), final_text=self._last_text)
 
@@ -102,14 +102,14 @@ class RunState:
         failed_tools = tuple(sorted(name for name, is_ok in self._is_ok_by_tool.items() if not is_ok))
         if failed_tools:
             return replace(
-                self.build_result(EndReason.TOOL_ERROR, f"Failed to the end: {', '.join(failed_tools)}."),
+                self.build_result(EndReason.TOOL_ERROR, f"The last call failed of: {', '.join(failed_tools)}."),
                 failed_tools=failed_tools,
             )
         return self._build_answered_result()
 
     def _build_answered_result(self) -> LoopResult:
         return (
-            self.build_result(EndReason.LENGTH, "The token limit cut the final answer.")
+            self.build_result(EndReason.LENGTH, "The final answer was truncated at the token limit.")
             if self._is_truncated
             else self.build_result(EndReason.FINAL)
         )
@@ -137,7 +137,7 @@ class FurtherMessage:
     """A further message of the user, sent after an answer without calls.
 
     Attributes:
-        text: the text; no message is added for a blank text, but a turn is requested.
+        text: the text. If it is blank, no message is added, but an answer is requested.
         tools: the tools that are offered from this message on, in addition to the earlier ones.
     """
 

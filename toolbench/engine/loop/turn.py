@@ -147,9 +147,13 @@ def _list_message_transforms(policy: Policy) -> tuple[str, ...]:
 
 
 def _merge_shared_fields(body: JsonObject, options: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
-    """Return the fields that both the method and the options set, if both can apply: `stop` and `output_config`.
+    """Merge the fields `stop` and `output_config` where both the method and the options set them.
 
-    `stop` has at most MAX_STOP_TEXTS texts, those of the method first; the other texts are returned as a change.
+    `stop` has the texts of the method, then those of the options up to MAX_STOP_TEXTS in all. A change names the texts
+    that are left out. In `output_config`, the keys of the method replace those of the options.
+
+    Returns:
+        The merged fields only, and the changes.
     """
     fields: JsonObject = {}
     changes: tuple[TransformChange, ...] = ()
@@ -180,8 +184,8 @@ def parse_chat_turn(setup: TurnSetup, answer: ChatAnswer, *, has_tools: bool, ta
     """Parse an answer: apply transforms, find calls, repair their arguments, select the calls to keep.
 
     At most `setup.max_calls` calls are kept; none without tools or if the stream was truncated. The message for the
-    history has the kept calls only, so that each call in it gets a result. Generated ids differ from those of the
-    plan's history and from `taken_ids`, those of the conversation as it is sent; an id from the endpoint is kept even
+    history has the kept calls only, so that each call in it gets a result. Generated ids differ from the ids in the
+    plan's history and from `taken_ids`, the ids in the conversation as it is sent. An id from the endpoint is kept even
     if it equals one of these.
     """
     policy = setup.policy
@@ -281,7 +285,7 @@ def _list_reported_findings(
 
 
 def _complete_calls(calls: list[JsonObject], taken_ids: Collection[str]) -> list[JsonObject]:
-    """Return the calls with trimmed names and unique ids.
+    """Return the calls with trimmed names, unique ids and the type `function`.
 
     Missing arguments become `{}`; other fields are unchanged.
     """

@@ -76,7 +76,7 @@ class TurnSetup:
         return TransformContext(tools, policy.text_format, policy.tool_id_pattern, policy.guess_untyped)
 
     def get_unchanged_json(self, body: JsonObject) -> dict[str, str]:
-        """Return the known JSON texts of fields of `body`, so that they are not written again.
+        """Return the already known JSON texts of fields of `body`, which need not be rendered again.
 
         Returns:
             `tools_text` by the name `tools`; {} if the tools in `body` are not those of `tools_json`.

@@ -38,8 +38,8 @@ class RepairedCalls:
         calls: all calls in OpenAI's format, some with repaired arguments.
         read_arguments: the parsed arguments of each call; None where they have to be parsed again.
         changes: one change for each repair.
-        findings: one finding for each call whose arguments repairs could read, also if they are truncated, and one for
-            a last call without arguments in a truncated answer.
+        findings: one finding for each call whose arguments are readable after repairs, even if they are truncated, and
+            one for a last call without arguments in a truncated answer.
         parse_errors: one parse error for each call whose arguments are not a JSON object.
     """
 
@@ -107,7 +107,7 @@ def repair_calls(
 def refuse_blank_last_call(
     repaired_calls: RepairedCalls, received_calls: Sequence[JsonObject], mode: str
 ) -> RepairedCalls:
-    """Refuse the last call of an answer if the token limit truncated the answer before the arguments of this call.
+    """Refuse the last call of an answer if the answer was truncated before the arguments of this call.
 
     Call it only for an answer that was truncated at the token limit.
 

@@ -1,4 +1,4 @@
-"""The method constrained: a schema or a grammar allows only calls and final answers.
+"""The method `constrained`: a schema or a grammar allows only calls and final answers.
 
 If the endpoint enforces it, each complete answer is valid JSON of the schema; its values may still be wrong.
 """
@@ -35,10 +35,14 @@ from toolbench.engine.wire_formats.parse_answer import (
 
 
 class ConstrainedMethod(TextCallMethod):
-    """Method that requests calls by a constraint, one of CONSTRAINTS that is not in TOOL_CONSTRAINTS.
+    """Method that requests calls by a constraint on the text of the answer.
 
     A final answer is allowed unless the tool choice is `required` or names a tool. Without tools, or with the tool
     choice `none`, there is no constraint.
+
+    Args:
+        constraint: a name in `schema_support.CONSTRAINTS` that is not in TOOL_CONSTRAINTS, such as `strict`.
+        options: None for the defaults.
     """
 
     method = "constrained"
@@ -70,7 +74,7 @@ class ConstrainedMethod(TextCallMethod):
     def parse_answer(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
         """Return the calls and the text of an answer; see CallMethod.
 
-        Reasoning, also empty reasoning, is removed from the text only if the whole text is not an answer of the schema.
+        Reasoning, also empty reasoning, is removed from the text only if the whole text does not match the schema.
         """
         parsed_answer = self._parse_text(message, get_message_text(message), tools)
         if parsed_answer.method_used == "constrained":
@@ -123,7 +127,10 @@ class ConstrainedMethod(TextCallMethod):
         return compile_constraint(select_tools(tools_json, tool_choice), self.constraint, options)
 
     def _parse_calls(self, value: object, tools: Sequence[ToolDefinition]) -> list[JsonCall]:
-        """Return the calls in the JSON of an answer; [] without calls, or if one is unreadable or of no known tool."""
+        """Return the calls in the JSON of an answer.
+
+        The result is [] if there is no call, or if one of them is unreadable or names no known tool.
+        """
         schemas = {tool.name: tool.parameters for tool in tools}
         call_values = value.get("calls") if isinstance(value, dict) and self._options.max_calls > 1 else None
         parsed_calls = [
@@ -146,8 +153,8 @@ def _render_final_json(text: str) -> str:
 def _build_off_schema_answer(message: Message, text: str, *, has_tools: bool) -> ParsedAnswer:
     """Return the parsed answer without calls for a text that violates the schema.
 
-    The reason is that the answer was truncated or that the endpoint does not enforce the constraint. Without tools
-    there was no schema, so the text is the final answer.
+    Either the answer was truncated, or the endpoint does not enforce the constraint. Without tools there was no schema,
+    so the text is the final answer.
     """
     if not has_tools:
         return ParsedAnswer((), text, "text")

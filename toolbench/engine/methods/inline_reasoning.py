@@ -19,7 +19,7 @@ _TOKEN_IN_BRACES = re.compile(r'"(?:[^"\\\n]++|\\.)*+"|\\.|["{}\[\]]')
 
 
 def split_message_reasoning(message: Message) -> tuple[str, Message | None]:
-    """Return the text of a message without its closed reasoning, so that no call is read from it.
+    """Return the text of a message without its closed reasoning, so that no call is read from reasoning.
 
     Returns:
         The text, as `split_text_reasoning` returns it, and a copy of the message with this text and the reasoning in
@@ -31,12 +31,12 @@ def split_message_reasoning(message: Message) -> tuple[str, Message | None]:
 
 
 def split_text_reasoning(text: str) -> tuple[str, str]:
-    """Return the text without the closed reasoning between the tags of any text format, and this reasoning.
+    """Return the text without its closed reasoning, and this reasoning.
 
-    Tags inside a JSON object are part of a value. Other tags count as in `split_reasoning`: a start tag that directly
-    follows a word on its line is text, as is the end tag after it. Reasoning that is not closed stays in the text,
-    since it may contain calls. So does a single JSON object before an end tag without a start tag, since it may be a
-    call.
+    Reasoning stands between the tags of any text format. Tags inside a JSON object are part of a value. Other tags
+    count as in `split_reasoning`: a start tag that directly follows a word on its line is text, as is the end tag after
+    it. Reasoning without an end tag stays in the text, since it may contain calls. So does a single JSON object before
+    an end tag without a start tag, since it may be a call.
     """
     if not any(tag in text for tag in _TAGS):
         return text, ""
@@ -50,7 +50,7 @@ def split_text_reasoning(text: str) -> tuple[str, str]:
 def remove_partial_reasoning(text: str) -> str:
     """Return the text of a streaming answer, as received so far, without its reasoning.
 
-    Tags count as in `split_text_reasoning`. Open reasoning is removed too, since it may be closed later.
+    Tags count as in `split_text_reasoning`. Reasoning without an end tag is removed too: the tag may follow later.
     """
     if not any(tag in text for tag in _TAGS):
         return text
@@ -85,7 +85,7 @@ class _MaskedJson:
         self.text = "".join([*text_parts, text[last_end:]])
 
     def is_single_object(self, text: str) -> bool:
-        """Return whether a masked text is one JSON object, with or without a fence."""
+        """Return whether a masked text is one JSON object, with or without a code fence."""
         mask = f"{self._mask_character}[0-9]+{self._mask_character}"
         pattern = rf"\s*+(?:```\w*+)?\s*+{mask}\s*+(?:```)?\s*+"
         return bool(self._masked_objects) and re.fullmatch(pattern, text) is not None
@@ -102,7 +102,7 @@ class _MaskedJson:
 
 
 def _find_objects(text: str) -> list[tuple[int, int]]:
-    """Return the start and end of each JSON object that is not inside another one and has at most MAX_DEPTH levels.
+    """Return the start and end of each outermost JSON object of at most MAX_DEPTH levels.
 
     The time is proportional to the length of the text: an object is parsed without the objects inside of it. Single
     quotes are plain text. A double quote after an opening brace begins a string.
@@ -123,16 +123,16 @@ def _find_objects(text: str) -> list[tuple[int, int]]:
 
 
 class _ObjectFinder:
-    """Finder of the objects in a text, which gets its braces and brackets in order.
+    """Finder of the JSON objects in a text; its methods are called for each brace and bracket in order.
 
     Attributes:
-        objects: start and end of each object that was found and is not inside another one.
+        objects: start and end of each outermost object that was found.
     """
 
     def __init__(self, text: str) -> None:
         self.objects: list[tuple[int, int]] = []
         self._text = text
-        # More open braces have too many levels; of these, only the number is kept.
+        # The innermost open braces. Braces further out have too many levels, so only their number is kept.
         self._open_braces: deque[_OpenBrace] = deque(maxlen=MAX_DEPTH)
         self._dropped_count = 0
 
@@ -147,14 +147,14 @@ class _ObjectFinder:
         self._open_braces.append(_OpenBrace(start, start))
 
     def count_array(self, change: int) -> None:
-        """Change the number of open arrays in the innermost brace."""
+        """Change the number of open arrays in the innermost brace by 1 or -1."""
         if self._open_braces:
             brace = self._open_braces[-1]
             brace.open_arrays += change
             brace.levels = max(brace.levels, 1 + brace.open_arrays)
 
     def close_brace(self, end: int) -> None:
-        """Close the innermost brace, whose pair ends at this position, and check whether it is an object."""
+        """Close the innermost brace at the position `end`, and check whether its text is a JSON object."""
         if not self._open_braces:
             self._dropped_count -= 1
             return
@@ -173,22 +173,22 @@ class _ObjectFinder:
             outer.copied_end = end
 
     def drop_braces(self) -> None:
-        """Forget the open braces at a string that does not end on its line, which is not JSON: they have no end."""
+        """Forget the open braces: they contain a string that does not end on its line, which is not JSON."""
         self._open_braces.clear()
         self._dropped_count = 0
 
 
 @dataclass(slots=True)
 class _OpenBrace:
-    """Opening brace without its end.
+    """Opening brace whose closing brace was not read yet.
 
     Attributes:
-        start: its position in the text.
+        start: position of the brace in the text.
         copied_end: position up to which `parts` has the text.
-        levels: levels of objects and arrays so far, its own included.
-        open_arrays: number of arrays that are open inside of it.
-        parts: the text so far, with `{}` in place of each pair of braces inside of it.
-        is_valid: whether each pair of braces inside of it is a JSON object.
+        levels: levels of objects and arrays so far, including that of the brace.
+        open_arrays: number of arrays that are open directly inside the brace.
+        parts: the text so far, with `{}` in place of each pair of braces inside.
+        is_valid: whether each pair of braces inside so far is a JSON object.
     """
 
     start: int

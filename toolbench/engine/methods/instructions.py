@@ -12,7 +12,7 @@ from toolbench.engine.wire_formats.parse_answer import get_message_text, list_st
 _PROMPTS: JsonObject = json.loads((Path(__file__).parents[1] / "data" / "prompts.json").read_text("utf-8"))
 
 RenderCall = Callable[[str, str], str]
-"""Takes the name of a call and its arguments as JSON text, and returns the text of the call."""
+"""Takes the tool's name and the arguments as JSON text, and returns the text of the call."""
 
 
 def get_prompt_version(method: str) -> str:
@@ -31,8 +31,8 @@ def build_instruction(
     Args:
         method: name of the method.
         tools_json: the tools, at least one.
-        allows_final: whether to add how to answer without a tool; only for `constrained`.
-        allows_several: whether to add how to make several calls at once; only for `constrained`.
+        allows_final: whether to explain how to answer without a tool; only for `constrained`.
+        allows_several: whether to explain how to make several calls at once; only for `constrained`.
     """
     optional_lines = [
         _PROMPTS[method][part_name]
@@ -112,7 +112,7 @@ def render_history_as_text(
 
 
 def _pair_results(messages: Sequence[Message]) -> dict[tuple[int, int], str]:
-    """Return the result of each call that has one, by the index of its message and its index in the message.
+    """Return the results of calls by the index of the call's message and the call's index in it.
 
     A result belongs to the last earlier message that has a call with the id of the result, or, for a result without an
     id, a call without one. If several calls of that message have this id, the results are assigned to them in order.
