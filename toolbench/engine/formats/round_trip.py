@@ -1,4 +1,4 @@
-"""Check whether a text format can write calls so that they are read back unchanged."""
+"""Check of calls for names and values that a text format cannot write and read back unchanged."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence

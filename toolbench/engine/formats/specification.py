@@ -8,7 +8,7 @@ from typing import Protocol
 from toolbench.engine.formats.types import TextCall, ToolSchemas
 from toolbench.engine.types import JsonObject
 
-# The text that decides which block begins after a start marker has this length plus that of the longest `body_starts`.
+# Characters after a start marker that decide which block begins, plus the length of the longest text in `body_starts`.
 MIN_NEXT_TEXT_LENGTH = 64
 WHITE_SPACE = re.compile(r"\s*")
 

@@ -42,9 +42,9 @@ class TaggedReader:
     Attributes:
         name_pattern: matches at the beginning of the block. Group `name` is the tool's name, an optional group `id` the
             call's id.
-        key_pattern: matches the text before a value. Group `key` is the argument's key. An optional group `kind` is the
-            type of the value, which overrides the schema. An optional group `opened` is None if the tag that opens the
-            value is missing.
+        key_pattern: matches the tags before a value, such as `<parameter=city>`. Group `key` is the argument's key. An
+            optional group `kind` is the type of the value, which overrides the schema. An optional group `opened` is
+            None if the tag that opens the value is missing.
         value_end: the end tag of a value.
         call_end: a text that may end the call.
         strips_line_breaks: whether one line break is removed from each end of a value.

@@ -17,7 +17,7 @@ def render_function_type(function: JsonObject, *, indent: str = "", last_separat
     Args:
         function: the function of a tool.
         indent: the text before each line of the fields.
-        last_separator: the text after the last field; the others have a comma.
+        last_separator: the text after the last field; a comma follows each other field.
     """
     comment = _render_comment(function)
     parameters = function.get("parameters")
@@ -51,7 +51,7 @@ def _render_field(key: str, schema_value: object, is_required: bool, separator: 
     return f"{comment}{key}{'' if is_required else '?'}: {_render_type(schema)}{separator}{default}\n"
 
 
-def _render_type(schema: object, depth: int = _MAX_DEPTH) -> str:
+def _render_type(schema: object, levels_left: int = _MAX_DEPTH) -> str:
     """Render the type of a schema; it is `any` for a schema that is not an object, such as true."""
     if not isinstance(schema, Mapping):
         return "any"
@@ -59,12 +59,12 @@ def _render_type(schema: object, depth: int = _MAX_DEPTH) -> str:
         return " | ".join(render_spaced_json(value) for value in schema["enum"])
     schema_type = schema.get("type")
     if isinstance(schema_type, list):
-        return " | ".join(_render_type({**schema, "type": type_name}, depth) for type_name in schema_type)
+        return " | ".join(_render_type({**schema, "type": type_name}, levels_left) for type_name in schema_type)
     if schema_type == "array":
         items = schema.get("items")
-        return f"{_render_type(items, depth - 1) if depth else 'any'}[]"
-    if schema_type == "object" and depth and isinstance(schema.get("properties"), Mapping):
-        fields = (f"{key}: {_render_type(value, depth - 1)}" for key, value in schema["properties"].items())
+        return f"{_render_type(items, levels_left - 1) if levels_left else 'any'}[]"
+    if schema_type == "object" and levels_left and isinstance(schema.get("properties"), Mapping):
+        fields = (f"{key}: {_render_type(value, levels_left - 1)}" for key, value in schema["properties"].items())
         return "{" + ", ".join(fields) + "}"
     return {"integer": "number", "number": "number", "string": "string", "boolean": "boolean"}.get(
         str(schema_type), "any"
