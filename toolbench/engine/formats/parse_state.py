@@ -22,7 +22,7 @@ _FINDING_MESSAGES = {
     "doubled_braces": "The call is in doubled braces.",
     "name_repaired": "The tool's name contained other tokens, or was before the start marker.",
     "parameter_repeated": "A parameter occurs more than once in a call and is no list; its last value counts.",
-    "delimiter_missing": "A string in a call lacks a delimiter; the text around the string shows where it begins and ends.",
+    "delimiter_missing": "A string in a call lacks a delimiter; its bounds follow from the text around it.",
     "tag_missing": "A tag of a call is missing; the call was read nevertheless.",
     "arguments_wrapped": "All arguments are written as JSON in one parameter.",
     "attributes": "The arguments are written as attributes.",

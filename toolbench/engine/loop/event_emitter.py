@@ -152,7 +152,7 @@ class EventEmitter:
         )
 
     def emit_fix_empty_final(self, turn: int) -> None:
-        """Emit `fix_empty_final`, before the re-prompt for an empty final answer."""
+        """Emit `fix_empty_final`, before the re-prompt for a blank final answer."""
         policy = self._setup.policy
         self._emit_event(
             "fix_empty_final",

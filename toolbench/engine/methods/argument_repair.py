@@ -80,7 +80,7 @@ def repair_calls(
         arguments_read = read_arguments(
             raw_arguments, policy.max_tool_args_bytes, parsed_value=parsed_value, is_standard_only=is_standard_only
         )
-        # Missing arguments become `{}` later and are parsed again.
+        # Missing arguments become `{}` later and are parsed again, unless the policy accepts only published standards.
         is_reading_kept = raw_arguments is not None or is_standard_only
         all_arguments_read.append(arguments_read if is_reading_kept else None)
         if arguments_read.status != INVALID_JSON:
