@@ -1,4 +1,4 @@
-"""Literals, character classes and repetitions of GBNF, also for JSON text with its escapes."""
+"""Literals, character classes and repetitions of GBNF, the grammar language of llama.cpp, also for JSON strings."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from toolbench.engine.constraints.regex import Ranges, complement_ranges, join_ranges
 
-MAX_REPEAT = 1024  # repetitions in one count; llama.cpp refuses or ignores counts of 2000 and more
+MAX_REPEAT = 1024  # largest count in braces; llama.cpp refuses or ignores counts of 2000 and more
 
 _LITERAL_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _ASCII = range(128)
@@ -15,27 +15,28 @@ _HEX = frozenset(string.hexdigits)
 _HEX_ESCAPE_END = re.compile(r"\\x..$")
 _CONTROL_CHARACTERS = ((0, 31),)
 _QUOTE_AND_BACKSLASH = ((34, 34), (92, 92))
+# The short escapes of JSON without their backslash, by the code point of the character.
 _JSON_ESCAPES = {8: "b", 9: "t", 10: "n", 12: "f", 13: "r", 34: '"', 92: "\\"}
 
 DefineRule = Callable[[str, str], str]
-"""Takes the beginning of a name and the body of a rule, and returns the name of the rule: `GbnfGrammar.define`."""
+"""The type of `GbnfGrammar.define`: takes the beginning of a name and a rule's body, and returns the rule's name."""
 
 
 def render_literal(text: str) -> str:
-    """Return a text as a literal. The text must not contain control characters except line ends and tabs."""
+    """Return a text as a GBNF literal. The text must not contain control characters except line ends and tabs."""
     return '"' + "".join(_LITERAL_ESCAPES.get(char, char) for char in text) + '"'
 
 
 def render_json_literal(value: object) -> str:
-    """Return a literal for the compact text of a JSON value."""
+    """Return a GBNF literal for a value as JSON without white space between the tokens."""
     return render_literal(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def render_json_class(ranges: Ranges) -> str:
     """Return an expression for one character in these ranges, as JSON writes it in a string.
 
-    Quotes, backslashes and control characters with a short escape are written as JSON escapes; other control characters
-    are left out. The result is "" if no character remains.
+    Quotation marks, backslashes and characters with a short escape, such as a line break, are written as JSON escapes.
+    Other characters below U+0020 are left out. The result is "" if no character remains.
     """
     unescaped = complement_ranges(join_ranges(complement_ranges(ranges), _CONTROL_CHARACTERS, _QUOTE_AND_BACKSLASH))
     options = [render_char_class(unescaped)] if unescaped else []
@@ -46,9 +47,9 @@ def render_json_class(ranges: Ranges) -> str:
 
 
 def render_char_class(ranges: Ranges) -> str:
-    """Return the ranges as `[…]`, or as `[^…]` if only ASCII characters are excluded.
+    """Return a character class: `[^…]` if the ranges exclude ASCII characters and no others, else `[…]`.
 
-    XGrammar accepts no other characters in `[^…]`. Surrogates do not count, since no text contains them.
+    XGrammar accepts only ASCII characters in `[^…]`. Excluded surrogates are ignored, since no text contains them.
     """
     excluded_ranges = [
         character_range
@@ -63,7 +64,7 @@ def render_char_class(ranges: Ranges) -> str:
 
 
 def _render_ranges(ranges: Iterable[tuple[int, int]]) -> str:
-    r"""Return the ranges as the inside of a character class.
+    r"""Return the ranges as the text between the brackets of a character class.
 
     XGrammar reads any number of hexadecimal digits after `\x`, so a digit that follows is escaped too.
     """
@@ -106,18 +107,17 @@ def _render_counted(symbol: str, min_count: int, max_count: int) -> str:
 
 
 def render_other_name(names: Iterable[str], define: DefineRule) -> str:
-    """Return a symbol for the inside of a JSON string of plain characters that is none of these names.
+    """Return a symbol for a JSON string that differs from all `names`, without its quotation marks.
 
-    At most 64 characters follow the first one that distinguishes the text from all names.
+    The string has no escapes. At most 64 characters follow the first one that distinguishes it from all names.
     """
     return define("other", _build_other_name(sorted(set(names)), 0, define))
 
 
 def _build_other_name(names: list[str], length: int, define: DefineRule) -> str:
-    """Return the body for the rest of a text whose first `length` characters are known.
+    """Return the body of a rule for the rest of a JSON string that must differ from all `names`.
 
-    All names begin with these characters, and the whole text must be none of the names. The closing quote is not
-    included.
+    All names begin with the part of the string before the rest, which has `length` characters.
     """
     next_characters = sorted({name[length] for name in names if len(name) > length})
     excluded = join_ranges(

@@ -15,15 +15,15 @@ COMPACT_WHITESPACE: JsonObject = {"x-guidance": {"whitespace_flexible": False}}
 
 
 def build_gbnf(answers: AllowedAnswers, limits: SizeLimits, text_format: str = "") -> str:
-    """Return a grammar in GBNF, for llama.cpp and engines that accept its grammars.
+    """Return a grammar of the allowed answers in GBNF, for llama.cpp and engines that accept its grammars.
 
     Args:
         answers: the allowed answers, normalised for GBNF_SUPPORT.
-        limits: limits of strings, lists and white space.
+        limits: maximum lengths of free text and of white space; those of strings and lists are in `answers`.
         text_format: name of the text format of the answer; "" for JSON.
 
     Raises:
-        PlanError: the format is unknown, or a grammar cannot enforce it for these answers.
+        PlanError: the text format is unknown, or a grammar cannot enforce it for these answers.
     """
     grammar = GbnfGrammar(answers.definitions, limits)
     if text_format:
@@ -43,7 +43,7 @@ def build_gbnf(answers: AllowedAnswers, limits: SizeLimits, text_format: str = "
 def _build_format_root(
     grammar: GbnfGrammar, answers: AllowedAnswers, limits: SizeLimits, format_grammar: FormatGrammar
 ) -> str:
-    """Return the body of the start rule for answers in a text format: calls, or free text if allowed."""
+    """Return the body of the start rule for calls in a text format, with free text before or instead if allowed."""
     _check_answers(answers, format_grammar)
     calls = []
     for name, arguments in answers.call_schemas:
@@ -71,7 +71,7 @@ def _build_format_root(
     max_length = _get_max_text_length(limits, GBNF_SUPPORT)
     barred_character = escape_for_class(format_grammar.barred_character)
     if format_grammar.text_end is not None:
-        # Text before calls may not contain three backticks, which begin a fence of calls; an answer without calls may.
+        # Free text before calls must not contain ```, which begins a fence around calls. Free text without calls may.
         prose_part = grammar.define("prose", f'"`"{{0,2}} [^`{barred_character}]')
         prose = render_repeat(prose_part, int(not format_grammar.text_end), max_length, grammar.define)
         answer = f"{grammar.define('before', f'{prose} {format_grammar.text_end}'.strip())}? {answer}"
@@ -80,9 +80,9 @@ def _build_format_root(
 
 
 def build_llguidance(answers: AllowedAnswers, limits: SizeLimits, text_format: str = "") -> str:
-    """Return a grammar in llguidance's Lark, without white space between JSON tokens.
+    """Return a grammar of the allowed answers in llguidance's variant of Lark, without white space between JSON tokens.
 
-    Arguments and exceptions are those of `build_gbnf`; the answers must be normalised for LLGUIDANCE_SUPPORT.
+    Arguments and exceptions are those of `build_gbnf`, but the answers must be normalised for LLGUIDANCE_SUPPORT.
     """
     if not text_format:
         schema = {**COMPACT_WHITESPACE, **deduplicate_schema(build_answer_schema(answers))}
@@ -114,12 +114,12 @@ def build_llguidance(answers: AllowedAnswers, limits: SizeLimits, text_format: s
 
 
 def _get_max_text_length(limits: SizeLimits, support: SchemaSupport) -> int:
-    """Return the maximum length of free text: that of strings without a limit of their own."""
+    """Return the maximum length of free text: the same as of a string whose schema has none."""
     return min(limits.max_string_length, support.max_length or limits.max_string_length)
 
 
 def _build_free_text_rules(format_grammar: FormatGrammar, max_length: int) -> tuple[str, list[str]]:
-    """Return the start rule of an answer that may be free text, and the definitions of the text's lexemes."""
+    """Return the body of the start rule for calls or free text, and the lines that define TEXT and PROSE."""
     barred_character = escape_for_class(format_grammar.barred_character)
     text = f"TEXT: /[^{barred_character}]{{1,{max_length}}}/"
     if format_grammar.text_end is None:
@@ -137,7 +137,7 @@ def quote_lark(text: str) -> str:
 def _check_answers(answers: AllowedAnswers, format_grammar: FormatGrammar) -> None:
     if answers.max_calls > 1 and not format_grammar.is_repeatable:
         raise PlanError(
-            "a call in this text format depends on its position, so a grammar allows only one call in an answer"
+            "the text of a call in this format depends on its position, so a grammar can allow only one call"
         )
     if answers.final_schema is not None and not format_grammar.barred_character:
         raise PlanError("a grammar cannot tell calls in this text format from free text: set tool_choice to required")

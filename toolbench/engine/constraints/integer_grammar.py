@@ -1,6 +1,6 @@
 """Grammar of the whole numbers between two bounds."""
 
-MAX_DIGITS = 16  # digits of a whole number if no bound has more
+MAX_DIGITS = 16  # digits that a missing bound allows, unless the other bound has more
 MAX_BOUND_DIGITS = 64  # digits of the largest bound that the grammar enforces
 
 
@@ -8,7 +8,7 @@ def build_integer_grammar(minimum: int | None, maximum: int | None) -> str:
     """Return GBNF for the decimal text of each whole number from `minimum` to `maximum`, both included.
 
     The text has no leading zeros and no plus. A bound that is None allows MAX_DIGITS digits, or as many as the other
-    bound has if these are more. Numbers with more than MAX_BOUND_DIGITS digits are excluded. If this leaves no number,
+    bound has if these are more. Numbers with more than MAX_BOUND_DIGITS digits are excluded. If no number remains,
     only `minimum` is allowed, or `maximum` if `minimum` is None.
     """
     largest_number = 10**MAX_BOUND_DIGITS - 1
@@ -28,7 +28,7 @@ def build_integer_grammar(minimum: int | None, maximum: int | None) -> str:
 
 
 def _build_range(low: int, high: int) -> str:
-    """Return GBNF for the numbers from `low` to `high`, which must not be negative."""
+    """Return GBNF for the numbers from `low` to `high`. Neither bound may be negative."""
     options: list[str] = []
     for digit_count in range(len(str(low)), len(str(high)) + 1):
         lowest = max(low, 10 ** (digit_count - 1) if digit_count > 1 else 0)
@@ -38,7 +38,7 @@ def _build_range(low: int, high: int) -> str:
 
 
 def _build_equal_length_range(low: str, high: str) -> list[str]:
-    """Return GBNF alternatives for the numbers from `low` to `high`, which have the same number of digits."""
+    """Return GBNF alternatives for the numbers from `low` to `high`. Both bounds must have equally many digits."""
     if not low or low == high:
         return [f'"{low}"'] if low else []
     further_digit_count = len(low) - 1

@@ -60,11 +60,11 @@ class Vocabulary:
         tokens: the bytes of each token.
         end: id of the token that ends an answer.
         special: ids of tokens without text, which no grammar allows.
-        tokenize: the model's tokenizer, used where the grammar allows only one text; None splits such a text into the
-            longest tokens.
+        tokenize: the model's tokenizer, used where the grammar allows only one text. With None, such a text is split
+            into the longest tokens.
 
     Raises:
-        PlanError: `end` is not a token.
+        PlanError: no token has the id `end`.
     """
 
     def __init__(
@@ -83,7 +83,8 @@ class Mask:
 
     Args:
         vocabulary: the model's vocabulary.
-        grammar: a grammar in llguidance's Lark, as `compile_constraint` returns it for the constraint `grammar`.
+        grammar: a grammar in llguidance's variant of Lark, as `compile_constraint` returns it for the constraint
+            `grammar`.
 
     Raises:
         PlanError: llguidance does not accept the grammar.
@@ -97,15 +98,15 @@ class Mask:
 
     @property
     def stopped(self) -> bool:
-        """Whether the answer is complete, so that no token but the ending one may follow."""
+        """Whether the answer is complete. Only the ending token may follow, unless it was consumed already."""
         return self._ended or self._matcher.is_stopped()
 
     def allowed(self) -> bytes:
         """Return the allowed next tokens as one bit for each token of the vocabulary.
 
         Token 0 is the lowest bit of the first byte; zeros pad the bits to a multiple of four bytes. The bit of the
-        ending token is set if the answer may end here; after the ending token was consumed, only this bit is
-        set, though `consume` accepts no further token.
+        ending token is set if the answer may end here. After the ending token was consumed, only this bit is set,
+        though `consume` accepts no further token.
 
         Raises:
             PlanError: llguidance cannot continue with the grammar.

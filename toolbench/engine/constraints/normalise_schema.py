@@ -1,10 +1,11 @@
 """A tool's JSON Schema in the form that a constraint enforces.
 
-References that are not recursive are replaced by their targets, strings and lists get a maximum length if the
-constraint enforces one, and keywords that the constraint would ignore are left out and recorded as dropped. The result
-has a simple form: `type` is one string, alternatives are `anyOf`, a `const` is an `enum` of one value, and a `$ref`
-refers to `#/$defs/NAME`. Where any value is allowed, lists and objects nest at most three levels deep. An object with
-`properties` and without `additionalProperties` has no other keys.
+- References that are not recursive are replaced by their targets.
+- Strings without `pattern` and `format`, and lists, get a maximum length if the constraint enforces one.
+- Keywords that restrict values but are not enforced are left out and recorded as dropped.
+- A `type` is one string, alternatives are `anyOf`, a `const` is an `enum`, and a `$ref` refers to `#/$defs/NAME`.
+- Where any value is allowed, lists and objects nest at most three levels deep.
+- An object with `properties` has no other keys, unless it has `additionalProperties` or `patternProperties`.
 """
 
 from collections.abc import Mapping
@@ -24,20 +25,20 @@ from toolbench.engine.json_paths import build_member_path
 from toolbench.engine.strict_json import write_json
 from toolbench.engine.types import JsonObject
 
-MAX_PARTS = 10_000  # schemas at any depth in the schemas of all tools, with references written out
+MAX_PARTS = 10_000  # schemas, at any depth, in the schemas of all tools, counted with references written out
 MAX_DEPTH = 40  # levels of nested schemas
 MAX_ANY_LEVELS = 4  # levels of a value that has no schema of its own; a scalar is one level
-MAX_UNROLLED_LEVELS = 3  # levels of a recursive schema, where a constraint does not support recursion
+MAX_UNROLLED_LEVELS = 3  # levels of a recursive schema, if the constraint does not allow recursion
 UNSUPPORTED_KEYWORDS = ("not", "if", "then", "else", "dependentSchemas", "dependencies", "$dynamicRef")
 
 
 class SchemaNormaliser:
-    """A normaliser of the schemas of a set of tools.
+    """A converter of the schemas of a set of tools to the form that a constraint enforces.
 
     Args:
         support: the keywords that the constraint enforces.
         limits: limits of strings and lists whose schema has none.
-        keeps_descriptions: whether descriptions stay, except beside a `$ref`, where OpenAI refuses them.
+        keeps_descriptions: whether descriptions are kept. One beside a `$ref` never is, because OpenAI refuses it.
 
     Attributes:
         definitions: the schemas to which the `$ref`s of the normalised schemas refer, by name.
@@ -52,7 +53,7 @@ class SchemaNormaliser:
         self._part_count = 0
         self._name_prefix = ""
         self._name_by_pointer: dict[str, str] = {}  # names of definitions, by the pointer in the tool's schema
-        # Pointers of the recursive schemas that were entered since the last list or object.
+        # Pointers of the recursive schemas around the current one, up to the nearest list or object.
         self._entered_pointers: tuple[str, ...] = ()
         # Pointers of the recursive schemas that are being unrolled, outermost first.
         self._unrolled_pointers: tuple[str, ...] = ()
@@ -67,12 +68,12 @@ class SchemaNormaliser:
         """Return the normalised schema of a tool's arguments.
 
         Args:
-            tool: the `function` of the tool.
+            tool: the `function` object of the tool.
             index: the index of the tool in the set, for the paths of dropped keywords.
 
         Raises:
-            PlanError: the parameters are not an object, the schema has an unknown type or a reference to another
-                document or a missing part, or the schemas of all tools so far have more than MAX_PARTS parts.
+            PlanError: the parameters are not an object; a type is unknown; a reference leads to another document or to
+                a missing part; or the schemas of all tools so far have more than MAX_PARTS parts.
         """
         parameters = tool.get("parameters") or {}
         if not isinstance(parameters, dict):
@@ -84,15 +85,15 @@ class SchemaNormaliser:
         if not {"properties", "additionalProperties", "patternProperties", "$ref", "allOf", "anyOf", "oneOf"} & set(
             schema
         ):
-            schema["properties"] = {}  # without parameters, only an empty object is allowed
+            schema["properties"] = {}  # so that only required keys are allowed
         return self._normalise(schema, path, 0)
 
     def build_text_schema(self) -> JsonObject:
-        """Return the schema of any text, with a maximum length if the constraint enforces lengths."""
+        """Return the schema of any string, with a maximum length if the constraint enforces lengths."""
         return self._build_string({}, "")
 
     def record_dropped(self, path: str, keyword: str, value: Any, replacement: str = "") -> None:
-        """Record that a keyword is not enforced. `replacement` describes the part that is enforced instead."""
+        """Record that a keyword is not enforced. `replacement` describes what is enforced instead."""
         dropped_keyword = DroppedKeyword(
             f"{path}.{keyword}", keyword, self._support.name, render_value_start(value), replacement
         )
@@ -101,7 +102,7 @@ class SchemaNormaliser:
     def _normalise(self, part: Any, path: str, depth: int) -> JsonObject:
         """Return the normalised form of a schema; `depth` is the number of schemas around it.
 
-        The result is {} for a reference that leads back to itself without a list or an object in between.
+        The result is {} for a reference back to a definition that is being built, if no list or object is in between.
         """
         self._part_count += 1
         if self._part_count > MAX_PARTS:
@@ -125,7 +126,7 @@ class SchemaNormaliser:
         return result
 
     def _find_recursion(self, part: Mapping[str, Any]) -> str:
-        """Return the pointer of a schema that is nothing but a recursive reference; "" for other schemas."""
+        """Return the pointer of a schema that is only a recursive reference, apart from annotations; "" for others."""
         if "$ref" not in part and "allOf" not in part:
             return ""
         keywords = [keyword for keyword in part if keyword not in ANNOTATIONS]
@@ -143,7 +144,7 @@ class SchemaNormaliser:
             name = self._name_by_pointer[pointer] = f"{self._name_prefix}_{len(self._name_by_pointer)}"
             outer_pointers, self._entered_pointers = self._entered_pointers, (*self._entered_pointers, pointer)
             target = self._references.find_target(pointer)
-            while (
+            while (  # the target is itself only a reference
                 isinstance(target, dict)
                 and (inner_pointer := self._find_recursion(target))
                 and inner_pointer not in self._entered_pointers
@@ -157,7 +158,7 @@ class SchemaNormaliser:
         return {"$ref": f"#/$defs/{self._name_by_pointer[pointer]}"}
 
     def _unroll(self, pointer: str, path: str, depth: int) -> JsonObject:
-        """Return a recursive schema written out MAX_UNROLLED_LEVELS times; inside of it, any scalar."""
+        """Return a recursive schema written out MAX_UNROLLED_LEVELS times; the next level allows any scalar."""
         if self._unrolled_pointers.count(pointer) >= MAX_UNROLLED_LEVELS:
             self.record_dropped(path, "$ref", pointer, f"{MAX_UNROLLED_LEVELS} levels of it; inside them, {ANY_SCALAR}")
             return self._build_any_value(1)
@@ -172,7 +173,7 @@ class SchemaNormaliser:
         return self._build_any_value(MAX_ANY_LEVELS)
 
     def _merge_references(self, part: Mapping[str, Any], path: str, depth: int) -> JsonObject:
-        """Return the schema with its own `$ref` and `allOf` merged into it."""
+        """Return the schema with its `$ref` and `allOf` merged into it; `depth` is the number of merges around it."""
         result = {keyword: value for keyword, value in part.items() if keyword not in ("$ref", "allOf")}
         if depth > MAX_DEPTH or len(result) == len(part) or self._part_count > MAX_PARTS:
             return result
@@ -193,7 +194,7 @@ class SchemaNormaliser:
         return result
 
     def _build_union(self, schema: JsonObject, path: str, depth: int) -> JsonObject:
-        """Return the alternatives of a schema, each merged with its other keywords; {} if there are none."""
+        """Return a union of a schema's alternatives, each with the schema's other keywords; {} if it has none."""
         keyword = "anyOf" if schema.get("anyOf") else "oneOf"
         options = schema.get(keyword)
         if not isinstance(options, list) or not options:
@@ -217,7 +218,7 @@ class SchemaNormaliser:
         return build_union(list(alternatives.values()))
 
     def _build_typed_schema(self, schema: JsonObject, path: str, depth: int) -> JsonObject:
-        """Return the listed values, or one alternative for each type of a schema; without both, any value."""
+        """Return a schema of the listed values, or else of one alternative for each type, or else of any value."""
         types = list_types(schema)
         listed_values = [schema["const"]] if "const" in schema else schema.get("enum")
         if any(type(value) not in self._support.enum_types for value in listed_values or ()):
@@ -294,7 +295,7 @@ class SchemaNormaliser:
         if self._support.closes_objects:
             return self._build_closed_object(schema, path, members, required)
         additional = self._build_other_keys(
-            schema, path, depth, is_closed=bool(members) or isinstance(properties, dict)
+            schema, path, depth, is_closed_by_default=bool(members) or isinstance(properties, dict)
         )
         named_count = len(members) if members.keys() <= set(required) else None
         key_counts = self._build_key_counts(schema, path, additional, named_count)
@@ -328,7 +329,7 @@ class SchemaNormaliser:
             required_names = list(sent_members)
         return {"type": "object", "properties": sent_members, "required": required_names, "additionalProperties": False}
 
-    def _build_other_keys(self, schema: JsonObject, path: str, depth: int, *, is_closed: bool) -> Any:
+    def _build_other_keys(self, schema: JsonObject, path: str, depth: int, *, is_closed_by_default: bool) -> Any:
         """Return the schema of keys that are not in `properties`, or False if there may be none.
 
         If the constraint does not enforce `patternProperties`, any key may have a value of one of their schemas.
@@ -342,7 +343,7 @@ class SchemaNormaliser:
                 for name, part in patterns.items()
             ]
             return build_union(schemas)
-        if additional is False or (additional is None and (is_closed or patterns)):
+        if additional is False or (additional is None and (is_closed_by_default or patterns)):
             return False
         return self._normalise(additional, f"{path}.additionalProperties", depth + 1)
 
@@ -358,11 +359,8 @@ class SchemaNormaliser:
     def _build_key_counts(self, schema: JsonObject, path: str, additional: Any, named_count: int | None) -> JsonObject:
         """Return the enforced bounds of the number of keys, and record other keywords about keys as dropped.
 
-        Args:
-            schema: the schema without references.
-            path: the path of the schema.
-            additional: the schema of other keys, or False for none.
-            named_count: number of named keys; None if one of them is optional, so that bounds are not enforced.
+        `additional` is the schema of other keys, or False for none. `named_count` is the number of named keys; it is
+        None if one of them is optional, so that bounds are not enforced.
         """
         for keyword in ("propertyNames", "dependentRequired"):
             if keyword in schema:
@@ -384,7 +382,7 @@ class SchemaNormaliser:
         return {}
 
     def _build_any_value(self, levels: int) -> JsonObject:
-        """Return the schema of any JSON value of at most `levels` levels; a scalar is one level."""
+        """Return a `$ref` to the schema of any value of at most `levels` levels, without objects if they are closed."""
         name = f"any{levels}"
         if name not in self.definitions:
             self.definitions[name] = {}

@@ -18,7 +18,7 @@ class SchemaReferences:
         self._is_recursive_by_pointer: dict[str, bool] = {}
 
     def find_target(self, pointer: str) -> Any:
-        """Return the part of the schema to which a local pointer refers; None for a reference by anchor.
+        """Return the part of the schema to which a local pointer refers; None for an anchor (`#name`).
 
         Raises:
             PlanError: the pointer refers to another document or to a missing part.

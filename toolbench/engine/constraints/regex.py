@@ -1,7 +1,7 @@
 """Parser for the regular expressions that grammars can express.
 
-These have characters, classes, groups, alternatives, repetitions, and anchors at the ends, but no look-around, back
-references or word boundaries.
+They consist of characters, classes, groups, alternatives, repetitions, and anchors at the ends. Look-around, back
+references and word boundaries are not supported.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ MAX_DEPTH = 20  # levels of nested groups
 MAX_PATTERN_LENGTH = 1000  # characters of a pattern
 SURROGATES = (0xD800, 0xDFFF)
 
-Ranges = tuple[tuple[int, int], ...]
+Ranges = tuple[tuple[int, int], ...]  # the first and last code point of each range
 
 _DIGITS: Ranges = ((48, 57),)
 _WORD: Ranges = ((48, 57), (65, 90), (95, 95), (97, 122))
@@ -38,7 +38,7 @@ _SPECIAL_CHARACTERS = ".*+?()[]{}|^$"
 
 @dataclass(frozen=True, slots=True)
 class CharacterClass:
-    """One character out of ranges of code points, both ends included, sorted and with gaps between them."""
+    """One character out of ranges of code points, which are sorted and do not touch."""
 
     ranges: Ranges
 
@@ -84,7 +84,7 @@ class Branch:
 
 
 class _UnsupportedPatternError(Exception):
-    """A grammar cannot express a pattern."""
+    """The pattern is invalid, exceeds a limit, or has a construct that a grammar cannot express."""
 
 
 def iterate_classes(node: Node) -> Iterator[CharacterClass]:
@@ -99,7 +99,7 @@ def iterate_classes(node: Node) -> Iterator[CharacterClass]:
 
 @lru_cache(maxsize=512)
 def parse_pattern(pattern: str) -> tuple[Branch, ...] | None:
-    """Return the alternatives of a pattern; None if it is too long or a grammar cannot express it."""
+    """Return the alternatives of a pattern; None if it is invalid, exceeds a limit or a grammar cannot express it."""
     if len(pattern) > MAX_PATTERN_LENGTH:
         return None
     try:
@@ -134,7 +134,7 @@ def complement_ranges(ranges: Ranges) -> Ranges:
 class _PatternParser:
     """Parser of one pattern, by recursive descent.
 
-    Its methods raise _UnsupportedPatternError if a grammar cannot express the pattern.
+    Its methods raise _UnsupportedPatternError.
     """
 
     def __init__(self, text: str) -> None:
@@ -215,7 +215,7 @@ class _PatternParser:
             min_count, max_count = self._parse_counts()
         else:
             return node
-        self._skip_token("?")
+        self._skip_token("?")  # a lazy repetition matches the same texts
         if self._text[self._position : self._position + 1] in ("*", "+", "?", "{"):
             raise _UnsupportedPatternError
         return Repetition(node, min_count, max_count)
@@ -274,7 +274,7 @@ class _PatternParser:
         if char == "\\":
             return self._parse_escape()
         if char == "[" or self._text.startswith(("&&", "--"), self._position - 1):
-            raise _UnsupportedPatternError  # some engines support nested sets and set operations
+            raise _UnsupportedPatternError  # a nested set or a set operation in some engines
         return ((ord(char), ord(char)),)
 
     def _parse_escape(self) -> Ranges:

@@ -7,7 +7,7 @@ from toolbench.engine.constraints.regex import MAX_CODE_POINT, CharacterClass, i
 from toolbench.engine.constraints.schema_support import LENGTH_KEYWORDS, NUMBER_KEYWORDS, SchemaSupport, SizeLimits
 from toolbench.engine.types import JsonObject
 
-OnKeywordDropped = Callable[[str], None]
+OnKeywordDropped = Callable[[str], None]  # takes a keyword
 
 UNCHECKED_KEYWORDS = ("contentEncoding", "contentMediaType", "contentSchema")  # no constraint enforces them
 
@@ -15,11 +15,11 @@ UNCHECKED_KEYWORDS = ("contentEncoding", "contentMediaType", "contentSchema")  #
 def normalise_string(
     merged_schema: JsonObject, support: SchemaSupport, limits: SizeLimits, on_dropped: OnKeywordDropped
 ) -> JsonObject:
-    """Return a string schema with a pattern, a format or bounds of the length.
+    """Return a string schema with the pattern, format or bounds of the length that are enforced.
 
     With a format, no length is enforced. With a pattern, the length is enforced only if the constraint supports both
-    (`combines_length_and_pattern`). For GBNF the maximum length is kept nevertheless, since it limits the repetitions
-    without a maximum in a pattern and the text at its ends that are not anchored.
+    (`combines_length_and_pattern`). For GBNF the maximum length is kept nevertheless: in a pattern it limits
+    repetitions without a maximum, and the text at an end without an anchor.
 
     Args:
         merged_schema: the schema without references.
@@ -43,7 +43,7 @@ def normalise_string(
 def _select_string_constraint(
     merged_schema: JsonObject, support: SchemaSupport, on_dropped: OnKeywordDropped
 ) -> JsonObject:
-    """Return the `pattern` or else the `format` that is enforced; {} if there is neither."""
+    """Return the `pattern` or else the `format` that is enforced; {} if neither is."""
     kept_keywords: JsonObject = {}
     if "pattern" in merged_schema:
         if is_pattern_supported(merged_schema["pattern"], support.pattern_support):
@@ -75,7 +75,7 @@ def is_pattern_supported(pattern: Any, pattern_support: str) -> bool:
 
 
 def _excludes_quote_or_backslash(character_class: CharacterClass) -> bool:
-    """Return whether a negated class excludes `"` or the backslash.
+    """Return whether a class is negated and excludes `"` or the backslash.
 
     A class that contains the last code point counts as negated.
     """
@@ -108,7 +108,7 @@ def _normalise_lengths(
 def normalise_number(
     json_type: str, merged_schema: JsonObject, support: SchemaSupport, on_dropped: OnKeywordDropped
 ) -> JsonObject:
-    """Return a number schema with the bounds that are enforced.
+    """Return a number schema with the bounds and the `multipleOf` that are enforced.
 
     Args:
         json_type: `integer` or `number`.
@@ -129,7 +129,10 @@ def normalise_number(
 
 
 def _is_number_below(value: Any, limit: int | None) -> bool:
-    """Return whether a value is a number whose absolute value is below `limit`, also as a float; None for no limit."""
+    """Return whether a value is a number whose absolute value is below `limit`, also when it is rounded to a float.
+
+    A `limit` of None allows every number.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return limit is None or (abs(value) < limit and abs(float(value)) < limit)
@@ -138,7 +141,7 @@ def _is_number_below(value: Any, limit: int | None) -> bool:
 def _round_bounds(schema: JsonObject) -> JsonObject:
     """Return an integer schema with its bounds as whole numbers in `minimum` and `maximum`.
 
-    Grammars require this form. If the bounds exclude every number, the upper bounds are left out.
+    The grammars of llama.cpp require this form. If the bounds exclude every number, the upper bounds are left out.
     """
     minimums = [-(-value // 1) for value in _list_bound(schema, "minimum")]
     minimums += [value // 1 + 1 for value in _list_bound(schema, "exclusiveMinimum")]

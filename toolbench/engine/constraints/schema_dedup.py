@@ -7,7 +7,7 @@ from typing import Any
 from toolbench.engine.strict_json import write_json
 from toolbench.engine.types import JsonObject
 
-# Length of the text of a reference. In the text of a part, inner parts are written as their numbers.
+# Length of `{"$ref":"#/$defs/same0"}`: shorter parts are not replaced. Inner parts are counted as their numbers.
 MIN_SHARED_CHARACTERS = 24
 SCHEMA_KEYWORDS = ("items", "additionalProperties")
 SCHEMA_LIST_KEYWORDS = ("anyOf", "prefixItems")
@@ -15,7 +15,7 @@ SCHEMA_MAP_KEYWORDS = ("properties", "patternProperties", "$defs")
 
 
 def deduplicate_schema(schema: JsonObject) -> JsonObject:
-    """Replace repeated parts of a normalised schema by references to definitions named `same0`, `same1` and so on."""
+    """Replace long, repeated parts of a normalised schema by references to definitions (`same0`, `same1` …)."""
     parts = _SchemaParts()
     root = parts.add_part(schema)
     parts.name_repeated_parts()
@@ -29,7 +29,7 @@ def deduplicate_schema(schema: JsonObject) -> JsonObject:
 
 
 class _SchemaParts:
-    """The distinct parts of a schema, numbered from 0.
+    """The distinct schemas inside a schema, and the schema itself, numbered from 0.
 
     In each part, inner parts are replaced by their numbers.
 
@@ -53,7 +53,7 @@ class _SchemaParts:
         return number
 
     def name_repeated_parts(self) -> None:
-        """Give names to the parts that occur more than once and are long enough to become definitions."""
+        """Name the parts that become definitions: those that are repeated, long enough and not references."""
         use_counts = Counter(number for part in self._parts for number in _list_part_numbers(part))
         for text, number in self._number_by_text.items():
             if use_counts[number] > 1 and len(text) >= MIN_SHARED_CHARACTERS and "$ref" not in self._parts[number]:

@@ -63,9 +63,9 @@ def _merge_nested(first_schema: Any, second_schema: Any) -> Any:
 
 
 def _intersect(keyword: str, first_value: Any, second_value: Any) -> Any:
-    """Return the values that two `enum`s, or the types that two `type`s, have in common; None for none.
+    """Return what two values of `enum` or `type` have in common; None for nothing and for other keywords.
 
-    The result is None for other keywords, too. `integer` and `number` have `integer` in common.
+    `integer` and `number` have `integer` in common.
     """
     if keyword == "enum":
         return [value for value in first_value if value in second_value] or None

@@ -20,8 +20,8 @@ class SizeLimits:
 
     Attributes:
         max_string_length: maximum number of characters of a string.
-        max_items: maximum number of items of a list. For the constraint `grammar` also of keys of an object that allows
-            keys outside of `properties`, if all its `properties` are required.
+        max_items: maximum number of items of a list. For the constraint `grammar` it is also the maximum number of keys
+            of an object, if all its `properties` are required and other keys are allowed.
         max_whitespace: maximum number of white space characters between two JSON tokens, in GBNF.
     """
 
@@ -37,12 +37,15 @@ class SchemaSupport:
     Attributes:
         name: the name in records of dropped keywords.
         keywords: keywords that are enforced besides type, enum, const, properties, required, items, anyOf and
-            additionalProperties, which all constraints enforce.
+            additionalProperties. All constraints enforce these, within the limits below.
         formats: values of `format` that are enforced.
-        pattern_support: the enforced patterns, out of those that `parse_pattern` can parse: "any", "plain" (any, with
-            limits for repetitions without a maximum and for the text at an end without an anchor), "anchored" (only
-            `^…$`), "unescaped" (none with a negated class that excludes a quotation mark or a backslash, because
-            llguidance 1.9 would accept them escaped), or "none".
+        pattern_support: which of the patterns that `parse_pattern` can parse are enforced.
+            "any": all.
+            "plain": all, with limits for repetitions without a maximum and for the text at an end without an anchor.
+            "anchored": only `^…$`.
+            "unescaped": all but those with a negated class that excludes a quotation mark or a backslash, because
+                llguidance 1.9 would accept these characters escaped.
+            "none": none.
         max_length: the largest value of `minLength` and `maxLength` that is enforced; None for no limit.
         bound_limit: bounds of numbers are enforced only if their absolute value is below this; None for no limit.
         bounds_fractions: whether the bounds in `keywords` are enforced for `number`; for `integer` they always are.
@@ -51,7 +54,7 @@ class SchemaSupport:
         requires_all_keys: whether the constraint requires all keys of an object; an optional one may then be null.
         allows_recursion: whether references may be recursive.
         max_min_items: the largest enforced `minItems`; None for no limit.
-        enum_types: types that values of an enum may have.
+        enum_types: Python types that the values of `enum` and `const` may have.
     """
 
     name: str

@@ -26,10 +26,10 @@ IMPLIED_TYPES = {
 
 
 def list_types(schema: JsonObject) -> list[str]:
-    """Return the JSON types that a schema declares, or else the type that its keywords imply.
+    """Return the JSON types that a schema declares, or else the type that its first keyword in IMPLIED_TYPES implies.
 
-    References are not followed. The list is empty if the schema allows any type, or if it lists its values and declares
-    no type.
+    `nullable` adds `null`. References are not followed. The list is empty if the schema allows any type, or if it lists
+    its values and declares no type.
     """
     declared_type = schema.get("type")
     if isinstance(declared_type, str):

@@ -14,7 +14,7 @@ MAX_COUNT = 10**6  # largest bound that is enforced
 def normalise_item_counts(
     schema: JsonObject, support: SchemaSupport, max_items: int, on_dropped: OnBoundDropped
 ) -> JsonObject:
-    """Return the enforced bounds of the number of items; `max_items` is the upper one, unless MAX_COUNT is smaller."""
+    """Return the enforced bounds of the number of items; the upper one is the smaller of `max_items` and MAX_COUNT."""
     min_items, max_items = int(schema.get("minItems", 0)), min(max_items, MAX_COUNT)
     limit = max_items if support.max_min_items is None else min(max_items, support.max_min_items)
     if min_items > limit:
@@ -42,7 +42,7 @@ def normalise_key_counts(
         schema: the schema without references.
         named_count: number of named keys, which are all required.
         default_max_keys: the upper bound if the schema has none; None for no bound.
-        on_dropped: called with each bound that excludes every object of the constraint.
+        on_dropped: called with each bound that is replaced, because no allowed object can meet it.
         has_other_keys: whether the constraint allows further keys.
     """
     min_keys = int(schema.get("minProperties", 0))

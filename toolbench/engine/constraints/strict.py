@@ -16,14 +16,14 @@ def build_strict_tools(
 ) -> tuple[list[JsonObject], tuple[DroppedKeyword, ...]]:
     """Return the tools with `strict` and a schema that the constraint accepts.
 
-    A tool whose schema is not a plain object at its root, such as a union, cannot be strict. It is returned unchanged,
-    and `strict` is reported as its dropped keyword.
+    A tool whose normalised schema is no object schema at its root, but for example a union, cannot be strict. It is
+    returned unchanged, and `strict` is reported as its dropped keyword.
 
     Returns:
         The tools in the same order, and the keywords that the constraint does not enforce.
 
     Raises:
-        PlanError: a schema cannot be used.
+        PlanError: a schema cannot be normalised.
     """
     strict_tools, dropped_keywords = [], []
     for index, tool in enumerate(tools_json):
@@ -50,9 +50,7 @@ def remove_added_nulls(arguments: Any, schema: Any) -> Any:
 
     A key with null is removed if the schema has the key, does not require it, and does not allow null for it.
 
-    Args:
-        arguments: the arguments.
-        schema: the tool's own schema.
+    `schema` is that of the tool before `build_strict_tools`.
     """
     return _remove_nulls(arguments, schema, schema) if isinstance(schema, Mapping) else arguments
 
@@ -93,7 +91,7 @@ def _is_null_allowed(schema: Any, root: Mapping[str, Any]) -> bool:
 
 
 def _is_null_allowed_by_parts(schema: Mapping[str, Any], root: Mapping[str, Any], refusing_ids: set[int]) -> bool:
-    """Return whether a schema allows null, if of its branches and references exactly those in `refusing_ids` do not."""
+    """Return whether a schema allows null, if only those of its branches and targets in `refusing_ids` do not."""
     if schema.get("nullable") is True:
         return True
     if "const" in schema or "enum" in schema:
