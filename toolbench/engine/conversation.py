@@ -20,14 +20,14 @@ INCOMPLETE_ENDS = frozenset(
 class Conversation:
     """A conversation with a model. It holds no connection and runs nothing itself.
 
-    `say` returns the plan of one run of the loop, which the caller runs. Pass the result of that run to `take`, which
-    keeps the history of a complete run for the next plan.
+    `say` returns the plan of the next run of the loop. Run it, then pass the result to `take`, which keeps the history
+    of a complete run for the plan after it.
 
     Attributes:
         model: the name of the model in requests.
         tools: the tools of all runs.
         system: the system prompt; "" for none.
-        options: parameters of the request body.
+        options: further parameters of the request bodies.
         stream: whether answers are requested as streams.
         history: the messages of all runs that `take` kept.
     """
@@ -60,7 +60,7 @@ class Conversation:
     def say(self, text: str) -> LoopPlan:
         """Return the plan of the next run, which sends a user message.
 
-        Nothing is sent here and the conversation does not change. Pass the result of the run to `take`.
+        Nothing is sent here and the conversation does not change.
 
         Args:
             text: the user message.
@@ -80,8 +80,8 @@ class Conversation:
         """Keep the history of a complete run for the next plan.
 
         Returns:
-            Whether it was kept: False after an incomplete run (provider error, deadline, cancellation or spent budget).
-            To try again, call `say` with the same message.
+            Whether the history was kept: False after an incomplete run (provider error, deadline, cancellation or spent
+            budget). To send its message again, call `say` with the same text.
         """
         if result.end in INCOMPLETE_ENDS:
             return False

@@ -35,7 +35,7 @@ class PolicyError(EngineError):
 
 
 class PlanError(EngineError):
-    """A plan that cannot be started, for example without a model, or with tools that cannot be sent."""
+    """A plan that cannot be run, or a part of one that cannot be used, such as a tool, a text format or a grammar."""
 
 
 class MalformedAnswerError(EngineError):

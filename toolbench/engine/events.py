@@ -57,13 +57,13 @@ class Request:
         path: the path below the endpoint's prefix, such as `chat/completions`; a path that begins with a slash is below
             the endpoint's base URL instead.
         body: the exact bytes to send.
-        has_tools: whether the turn may use tools. They are in the field `tools` or in the prompt, in neither for the
-            tool choice `none` of a method that requests calls in the prompt.
+        has_tools: whether the turn may use tools. They are in the field `tools` or in the prompt; but a method that
+            requests calls in the prompt leaves them out for the tool choice `none`.
         is_streamed: whether the answer is requested as a stream.
         changes: changes to the request by transforms, by the wire format and by omitted parameters.
-        truncation_retries: how often the request may be repeated if its streamed answer is truncated.
+        truncation_retries: how often the request may be repeated if its streamed answer breaks off.
         message_index: which of the run's user messages the request belongs to, from 0.
-        user_message: the text of a further user message that the request adds; "" for none.
+        user_message: the text of a further user message that this request is the first to send; "" for none.
         omitted_parameters: optional parameters that were removed from the body.
     """
 
@@ -107,7 +107,7 @@ class Ask:
     Attributes:
         decoder: decodes the answer; the driver passes the received bytes to it.
         parse_refused_answer: parses an answer that the server quotes in an error. It returns a turn if the policy reads
-            calls in text and the answer has one, else a sentence for the error's hint, or "" for none.
+            calls in text and the answer has a readable one; else a sentence for the error's hint, or "" for none.
     """
 
     request: Request
@@ -135,7 +135,7 @@ class PreparedCall:
 
 @light(frozen=True, slots=True)
 class Execute:
-    """A step of the loop: run the calls of one turn.
+    """A step of the loop: run the calls of one turn that may run.
 
     Attributes:
         is_parallel: whether successive calls may run in parallel, except those with `alone`.
@@ -180,8 +180,8 @@ class ExchangeError:
         tool_support: True if the cause is missing tool support: the endpoint says that this model or route cannot use
             tools.
         hint: a sentence that helps to understand the error; "" for none.
-        generation: the text of the model, if the error quotes it.
-        named: JSON paths in the request that the error names in its fields, such as `tool_choice.type`.
+        generation: the text of the model, if the error quotes it; "" otherwise.
+        named: places in the request that the error names in its fields, such as `tool_choice.type`.
     """
 
     code: str
@@ -230,9 +230,9 @@ class ToolResult:
     """A call of a turn and its result.
 
     Attributes:
-        arguments: the parsed arguments; None if they could not be parsed.
+        arguments: the parsed arguments; None if they are too large or could not be parsed.
         parse_status: ok, invalid_json or too_large.
-        envelope: the result before result transforms.
+        envelope: the result before result transforms; if it was too large, the error in its place.
         content: the exact text that is sent back to the model.
         was_executed: whether the tool ran; a refused call does not run.
         schema_errors: the violations of the tool's schema for which the call was refused; () for none.
@@ -275,7 +275,7 @@ class EndReason(StrEnum):
     """The reasons for which a run of the loop ends.
 
     FINAL is the only success. LENGTH is a final answer that was truncated at the token limit. The others are errors.
-    The record, the history and the usage are kept in every case.
+    The result has the turn records, the history and the usage in every case.
     """
 
     FINAL = "FINAL"
@@ -299,13 +299,14 @@ class LoopResult:
 
     Attributes:
         final_text: the text of the answer without calls that ended the run; "" if no such answer ended it.
-        history: all messages of the conversation, for the next run.
+        history: all messages of the conversation without the system prompt, for the next run.
         turns: one record for each request, in order.
         usage: the sums over all answers.
         message: a sentence about the reason for the end; "" for FINAL.
         error: the error of the last exchange for PROVIDER_ERROR; None for other ends.
-        failed_tools: for TOOL_ERROR, sorted names of the tools whose last call failed, unless failures are tolerated.
-        reprompt_count: the number of re-prompts: requests that quote an error because a call could not run.
+        failed_tools: sorted names of the tools whose last call failed, for TOOL_ERROR; () for other ends, and always if
+            the policy tolerates failures.
+        reprompt_count: the number of re-prompts that quote an error because a call could not run.
     """
 
     end: EndReason

@@ -1,8 +1,7 @@
 """Detection of the end of a call in a text that arrives in chunks.
 
-A scanner gets the text so far and continues where its last scan stopped. It reads every character once. Only a few
-characters at the end of the text that may begin a marker, and at most MAX_LOOKAHEAD characters of a value that is not
-JSON, are read again.
+A scanner gets the text so far and continues where its last scan stopped. Few characters are read twice: those at the
+end of the text whose meaning depends on what follows, and up to MAX_LOOKAHEAD characters of a value that is not JSON.
 """
 
 import json
@@ -14,12 +13,13 @@ from toolbench.engine.formats.markers import get_marker_finder
 
 # Outside of strings an escape is a token, so that an escaped quote begins no string.
 _TOKEN_OR_COMMA = re.compile(r"""\\.|"[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*'|["'{}\[\](),]""", re.DOTALL)
+# Text and complete strings, up to a bracket or to a string whose end has not arrived.
 _TEXT_BEFORE_BRACKET = re.compile(
     r"""(?:[^"'{}\[\]()]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"|'[^'\\]*+(?:\\.[^'\\]*+)*+')*+""", re.DOTALL
 )
 _STRING_END_OR_ESCAPE = {quote: re.compile(rf"[{quote}\\]") for quote in "\"'"}
 _DECODER = json.JSONDecoder()
-MAX_LOOKAHEAD = 16_384  # characters that are first parsed as one JSON value, which is faster and gives the same result
+MAX_LOOKAHEAD = 16_384  # characters that are first read by Python's JSON parser, which is faster than the scanner
 _OPENING_BRACKETS, _CLOSING_BRACKETS = "{[(", "}])"
 MAX_WHITE_SPACE_LENGTH = 32  # characters; an end marker or a value after more white space does not belong to the call
 _WHITE_SPACE = re.compile(rf"\s{{0,{MAX_WHITE_SPACE_LENGTH}}}")
@@ -93,7 +93,7 @@ class MarkerExtentScanner:
             self._is_in_value, self._is_value_end_unconfirmed = True, False
 
     def _finish_text(self, final: bool) -> None:
-        """Set the end at the end of the text if an end marker between value markers came last."""
+        """End the call with an end marker between value markers if no text follows it."""
         if final and self._possible_end:
             self._set_end(*self._possible_end)
 
@@ -120,8 +120,8 @@ class MarkerExtentScanner:
 class BracketExtentScanner:
     """A scanner for a call that ends with its JSON or Python values.
 
-    A heading without brackets may come before the first value. An end marker that follows the values belongs to the
-    call.
+    A heading without `{` and `[`, such as a tool's name, may come before the first value. An end marker that follows
+    the values belongs to the call.
 
     The scanner is a state machine. Its state is the method `_read_next`, which returns the index up to which it read
     and whether it needs more text.
@@ -167,7 +167,7 @@ class BracketExtentScanner:
         self.has_ended, self.body_length, self.total_length = True, body_length, total_length
 
     def _read_heading(self, text: str, index: int, final: bool) -> tuple[int, bool]:
-        """Read the text before the first value; the call ends in it if a marker follows instead of a value."""
+        """Read the text before the first value; the call ends here if a marker follows instead of a value."""
         match = self._heading_finder.find(text, index, final=final)
         if not match.is_marker:
             return match.start, True
@@ -181,7 +181,7 @@ class BracketExtentScanner:
         return match.end, False
 
     def _read_value(self, text: str, index: int, final: bool) -> tuple[int, bool]:
-        """Read a value up to its closing bracket or the start of a string."""
+        """Read a value up to its closing bracket, or up to a string whose end has not arrived."""
         if self._depth == 0 and (length := _measure_json(text[index : index + MAX_LOOKAHEAD])):
             self._read_next = self._read_after_value
             return index + length, False
@@ -232,6 +232,7 @@ class BracketExtentScanner:
             return end, False
         if not final and any(marker.startswith(after_space) for marker in (*self._end_markers, *self._next_markers)):
             return index, True
+        # If only one value is allowed, "-" stands for a text that begins no value.
         next_text = window[_measure_match(_VALUE_SEPARATOR, window) :] if self._allows_many_values else "-"
         if after_space.startswith(tuple(self._next_markers)) or next_text[:1] not in ("{", "[", ""):
             self._set_end(self.read_length, self.read_length)
@@ -245,7 +246,7 @@ class BracketExtentScanner:
         return index, False
 
     def begin_with_value(self) -> "BracketExtentScanner":
-        """Set this scanner to a text that begins with a bracket of any kind, without a heading, and return it."""
+        """Expect no heading, but a text that begins with a bracket of any kind, and return this scanner."""
         self._read_next = self._read_value
         return self
 

@@ -15,7 +15,7 @@ def render_spaced_json(value: object) -> str:
 def build_json_call_writer(
     name_key: str = "name", arguments_key: str = "arguments", *, prefix: str = "", suffix: str = ""
 ) -> Callable[[TextCall, int], str]:
-    """Return a writer of calls as `{"name": …, "arguments": {…}}`, with these keys.
+    """Return a writer of calls as `{"name": …, "arguments": {…}}`, with the given keys.
 
     Args:
         name_key: the key of the tool's name.
@@ -83,7 +83,7 @@ def build_enclosed_result_writer(prefix: str, suffix: str) -> Callable[[TextCall
 
 
 def build_json_result_writer(**keys: str) -> Callable[[TextCall, str, int], str]:
-    """Return a writer of results as JSON objects. `keys` maps each key to `name`, `id` or `content`."""
+    """Return a writer of results as JSON objects. `keys` maps each of their keys to `name`, `id` or `content`."""
 
     def write(call: TextCall, content: str, index: int) -> str:
         values_by_name = {"name": call.name, "id": call.id, "content": content}
@@ -97,12 +97,12 @@ def _fill_placeholders(text: str, call: TextCall, index: int) -> str:
 
 
 def render_canonical_json(value: object) -> str:
-    """Render JSON with sorted keys and without spaces."""
+    """Render JSON with sorted keys and without white space between tokens."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def render_indented_json(value: object) -> str:
-    """Render JSON over several lines, each indented by four more spaces, as an item of an indented list."""
+    """Render JSON with an indentation of four spaces, and four more in each line, as an item of an indented list."""
     return "    " + json.dumps(value, ensure_ascii=False, allow_nan=False, indent=4).replace("\n", "\n    ")
 
 
@@ -119,7 +119,7 @@ def render_python_call(call: TextCall, index: int) -> str:
 def build_tagged_call_writer(
     prefix: str, value_prefix: str, value_suffix: str, suffix: str
 ) -> Callable[[TextCall, int], str]:
-    """Return a writer of calls as tags.
+    """Return a writer of calls as tags, such as `<function=f><parameter=a>1</parameter></function>`.
 
     Args:
         prefix: the text before the arguments; `{name}` stands for the tool's name.

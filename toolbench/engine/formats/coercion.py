@@ -1,4 +1,4 @@
-"""Conversion of values between tags, which are plain text, to the types in the tool's schema."""
+"""Conversion of the text between tags to a value of a type that the tool's schema allows."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -77,7 +77,7 @@ def list_items(value: Any) -> list[Any]:
 
 
 def is_list_allowed(tool_name: str, parameter_name: str, offered_tools: ToolSchemas) -> bool:
-    """Return whether a tool's schema allows a list for a parameter."""
+    """Return whether a tool's schema allows a list for a parameter; False if it allows any type."""
     schema = offered_tools.find_parameter(tool_name, parameter_name)
     return "array" in get_allowed_types(schema, offered_tools.schemas.get(tool_name, {}))
 
@@ -96,7 +96,7 @@ def convert_by_schema(text: str, schema: object, root: Mapping[str, Any], offere
         text: the text as the model wrote it.
         schema: the schema of the value.
         root: the tool's whole schema, in which references are resolved.
-        offered_tools: the schemas of all tools.
+        offered_tools: the schemas of all tools, of which only the setting `guess_untyped` is used.
     """
     allowed_values = _get_allowed_values(schema, root)
     allowed_types = allowed_values.all_types
@@ -143,7 +143,7 @@ def group_by_key(
 ) -> dict[str, Any]:
     """Return values by key.
 
-    A repeated key becomes a list if a list is allowed for it. Else its last value counts.
+    The values of a repeated key become a list if a list is allowed for it. Otherwise the last value counts.
 
     Args:
         keyed_occurrences: pairs of a key and one of its occurrences, in the order of the text.
@@ -261,7 +261,7 @@ def _get_json_type(value: object) -> str:
 
 
 def resolve_reference(reference: object, root: Mapping[str, Any]) -> object:
-    """Return the part of `root` to which a local reference refers; None if there is none."""
+    """Return the part of `root` to which a local reference refers; None for any other reference."""
     if not isinstance(reference, str) or (reference != "#" and not reference.startswith("#/")):
         return None
     try:

@@ -50,6 +50,7 @@ def render_conversation(messages: Sequence[PromptMessage], *, format: str, tools
 
     Raises:
         PlanError: the format is unknown, or its turn tokens are unknown.
+        ValueError, TypeError: JSON cannot hold the arguments of a call.
     """
     turn_spec = get_turn_spec(format)
     tools_text = render_tools(tools, format=format).strip("\n")
@@ -61,8 +62,8 @@ def render_conversation(messages: Sequence[PromptMessage], *, format: str, tools
 def _assign_ids(messages: Sequence[PromptMessage], turn_spec: TurnSpec) -> list[PromptMessage]:
     """Return the messages with ids of calls that the text format can write.
 
-    Calls are counted over the whole conversation. If several share an id, the first result belongs to the first of
-    them.
+    The position from which an id is built counts all calls before it in the conversation. The results of calls that
+    share an id and a name belong to these calls in order.
     """
     if turn_spec.build_id is None:
         return list(messages)
@@ -105,9 +106,9 @@ def _group_ids_by_call(calls: Sequence[TextCall], call_ids: Sequence[str]) -> di
 
 
 def _take_answered_id(call: TextCall, ids_by_call: dict[tuple[str, str], list[str]]) -> str:
-    """Return the id of the call that a result belongs to.
+    """Return the new id of the call that a result belongs to, or the result's own id if there is no such call.
 
-    The id is removed from `ids_by_call` unless it is the last one for its key.
+    The new id is removed from `ids_by_call` unless it is the last one for its key.
     """
     call_ids = ids_by_call.get((call.id, call.name), [call.id])
     return call_ids.pop(0) if len(call_ids) > 1 else call_ids[0]
@@ -209,7 +210,7 @@ def _render_results(pairs: Sequence[tuple[TextCall, str]], format: str, turn_spe
 
 
 def _render_turn(message: PromptMessage, format: str, turn_spec: TurnSpec, *, follows_results: bool) -> str:
-    """Render one message. `follows_results` says that an assistant's turn continues after results."""
+    """Render one message. `follows_results` says that results come directly before it."""
     if message.author != "assistant":
         system_frame = turn_spec.system_frame or turn_spec.user_frame
         return _enclose(message.text, turn_spec.user_frame if message.author == "user" else system_frame)
@@ -228,7 +229,7 @@ def _render_turn(message: PromptMessage, format: str, turn_spec: TurnSpec, *, fo
 def _render_reasoning(message: PromptMessage, format: str, turn_spec: TurnSpec, *, follows_results: bool) -> str:
     """Render the assistant's reasoning, or the text that replaces it where there is none.
 
-    That text is "" after results if the turn format has `start_after_results`.
+    The replacement is "" after results if the turn format has `start_after_results`.
     """
     if not message.reasoning:
         text_before_calls = turn_spec.missing_reasoning_before_calls if message.calls else None
@@ -244,7 +245,7 @@ def _get_turn_start(
 ) -> str:
     """Return the beginning of the assistant's turn, before the reasoning.
 
-    `is_requested` says that it is the turn that the prompt asks for.
+    `is_requested` says that the prompt asks for this turn.
     """
     start_after_results = turn_spec.start_after_results if follows_results else None
     if start_after_results is not None and not (is_requested and turn_spec.keeps_requested_start):

@@ -12,7 +12,7 @@ EMPTY_FRAME: Frame = ("", "")
 
 
 class ToolsPosition(Enum):
-    """Where a prompt describes the tools.
+    """The position of the tools in a prompt.
 
     Attributes:
         SYSTEM: at the end of the system text.
@@ -41,8 +41,8 @@ class TurnSpec:
         stop_texts: texts that end an answer; after one of them, the end of the turn is not written again.
         user_frame: the frame of a user message.
         assistant_frame: the frame of an assistant turn.
-        system_frame: the frame of a system message; None if there is no system turn, so that its text is put before
-            that of the next user message.
+        system_frame: the frame of a system message; None if there is no system turn, so that the system text is put
+            before the text of the next user message.
         results_frame: the frame of the results of one answer, or with `has_frame_per_result` of each result.
         tools_position: where the prompt describes the tools.
         tools_frame: the frame of the tools, if they have a turn of their own.
@@ -99,7 +99,7 @@ class TurnSpec:
 def build_role_turns(
     role_frame: Frame, end: str, results_role: str, tools_position: ToolsPosition, *stop_texts: str
 ) -> TurnSpec:
-    """Return a turn format whose turns begin with their role's name.
+    """Return a turn format whose turns begin with the name of their role inside a frame.
 
     Args:
         role_frame: the texts before and after the name of the role.
