@@ -14,8 +14,8 @@ hunyuan_v3: Hy3, xlam: the one for Qwen, functools: Phi-4-mini, dots: dots3.
 The default system prompts of vendors are not included. No value begins with a token that servers add to every prompt
 (`<s>`, `<|begin_of_text|>`, `<bos>` …).
 
-A model may reason at the beginning of its turn. Exceptions: the prompts of deepseek_v31 and later, hunyuan_v3, kimi_k3 and cohere turn reasoning off, and those of
-apertus and mistral_v15 do if there are tools.
+A model may reason at the beginning of its turn. Exceptions: the prompts of deepseek_v31 and later, hunyuan_v3, kimi_k3
+and cohere turn reasoning off, and those of apertus and mistral_v15 do so if there are tools.
 """
 
 from dataclasses import replace
