@@ -21,7 +21,7 @@ class Conversation:
     """A conversation with a model. It holds no connection and runs nothing itself.
 
     `say` returns the plan of the next run of the loop. Run it, then pass the result to `take`, which keeps the history
-    of a complete run for the plan after it.
+    of a complete run for the next plan.
 
     Attributes:
         model: the name of the model in requests.

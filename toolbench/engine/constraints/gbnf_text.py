@@ -1,4 +1,4 @@
-"""Literals, character classes and repetitions of GBNF, the grammar language of llama.cpp, also for JSON strings."""
+"""Literals, character classes, repetitions and JSON strings in GBNF, the grammar language of llama.cpp."""
 
 import json
 import re
@@ -15,7 +15,7 @@ _HEX = frozenset(string.hexdigits)
 _HEX_ESCAPE_END = re.compile(r"\\x..$")
 _CONTROL_CHARACTERS = ((0, 31),)
 _QUOTE_AND_BACKSLASH = ((34, 34), (92, 92))
-# The short escapes of JSON without their backslash, by the code point of the character.
+# The character after the backslash in JSON's short escapes, by the code point that the escape stands for.
 _JSON_ESCAPES = {8: "b", 9: "t", 10: "n", 12: "f", 13: "r", 34: '"', 92: "\\"}
 
 DefineRule = Callable[[str, str], str]
@@ -23,12 +23,12 @@ DefineRule = Callable[[str, str], str]
 
 
 def render_literal(text: str) -> str:
-    """Return a text as a GBNF literal. The text must not contain control characters except line ends and tabs."""
+    """Return a text as a GBNF literal. The text may contain no control characters but LF, CR and tabs."""
     return '"' + "".join(_LITERAL_ESCAPES.get(char, char) for char in text) + '"'
 
 
 def render_json_literal(value: object) -> str:
-    """Return a GBNF literal for a value as JSON without white space between the tokens."""
+    """Return a GBNF literal of a value's JSON text, which has no white space between tokens."""
     return render_literal(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
@@ -115,9 +115,9 @@ def render_other_name(names: Iterable[str], define: DefineRule) -> str:
 
 
 def _build_other_name(names: list[str], length: int, define: DefineRule) -> str:
-    """Return the body of a rule for the rest of a JSON string that must differ from all `names`.
+    """Return the body of a rule for a JSON string after its first `length` characters.
 
-    All names begin with the part of the string before the rest, which has `length` characters.
+    All `names` begin with the same `length` characters, and the whole string must differ from each of them.
     """
     next_characters = sorted({name[length] for name in names if len(name) > length})
     excluded = join_ranges(

@@ -114,7 +114,7 @@ def build_llguidance(answers: AllowedAnswers, limits: SizeLimits, text_format: s
 
 
 def _get_max_text_length(limits: SizeLimits, support: SchemaSupport) -> int:
-    """Return the maximum length of free text: the same as of a string whose schema has none."""
+    """Return the maximum length of free text: the same as that of a string whose schema sets none."""
     return min(limits.max_string_length, support.max_length or limits.max_string_length)
 
 

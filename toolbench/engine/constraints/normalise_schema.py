@@ -1,5 +1,6 @@
 """A tool's JSON Schema in the form that a constraint enforces.
 
+In this form:
 - References that are not recursive are replaced by their targets.
 - Strings without `pattern` and `format`, and lists, get a maximum length if the constraint enforces one.
 - Keywords that restrict values but are not enforced are left out and recorded as dropped.

@@ -134,7 +134,7 @@ def complement_ranges(ranges: Ranges) -> Ranges:
 class _PatternParser:
     """Parser of one pattern, by recursive descent.
 
-    Its methods raise _UnsupportedPatternError.
+    Its methods may raise _UnsupportedPatternError.
     """
 
     def __init__(self, text: str) -> None:

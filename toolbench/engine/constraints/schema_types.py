@@ -26,7 +26,7 @@ IMPLIED_TYPES = {
 
 
 def list_types(schema: JsonObject) -> list[str]:
-    """Return the JSON types that a schema declares, or else the type that its first keyword in IMPLIED_TYPES implies.
+    """Return the JSON types that a schema declares, or else the type for the first of IMPLIED_TYPES among its keywords.
 
     `nullable` adds `null`. References are not followed. The list is empty if the schema allows any type, or if it lists
     its values and declares no type.

@@ -16,7 +16,7 @@ def build_strict_tools(
 ) -> tuple[list[JsonObject], tuple[DroppedKeyword, ...]]:
     """Return the tools with `strict` and a schema that the constraint accepts.
 
-    A tool whose normalised schema is no object schema at its root, but for example a union, cannot be strict. It is
+    A tool whose normalised schema is not an object schema, but for example a union, cannot be strict. It is
     returned unchanged, and `strict` is reported as its dropped keyword.
 
     Returns:
@@ -91,7 +91,7 @@ def _is_null_allowed(schema: Any, root: Mapping[str, Any]) -> bool:
 
 
 def _is_null_allowed_by_parts(schema: Mapping[str, Any], root: Mapping[str, Any], refusing_ids: set[int]) -> bool:
-    """Return whether a schema allows null, if only those of its branches and targets in `refusing_ids` do not."""
+    """Return whether a schema allows null, given its branches and targets of references that do not."""
     if schema.get("nullable") is True:
         return True
     if "const" in schema or "enum" in schema:
