@@ -6,7 +6,7 @@ In this form:
 - Keywords that restrict values but are not enforced are left out and recorded as dropped.
 - A `type` is one string, alternatives are `anyOf`, a `const` is an `enum`, and a `$ref` refers to `#/$defs/NAME`.
 - Where any value is allowed, lists and objects nest at most three levels deep.
-- An object with `properties` has no other keys, unless it has `additionalProperties` or `patternProperties`.
+- An object with `properties`, but neither `additionalProperties` nor `patternProperties`, has no other keys.
 """
 
 from collections.abc import Mapping
@@ -273,7 +273,7 @@ class SchemaNormaliser:
         if prefix_schemas and "prefixItems" in self._support.keywords:
             result["prefixItems"] = prefix_schemas
         elif prefix_schemas:
-            self.record_dropped(path, "prefixItems", prefix_items, "each item may be any of them")
+            self.record_dropped(path, "prefixItems", prefix_items, "each item may match any of these schemas")
             items_schema = build_union([*prefix_schemas, *([items_schema] if items_schema else [])])
         max_items = min(max_items, len(prefix_schemas)) if items is False else max_items
         result["items"] = items_schema or (False if "prefixItems" in result else NULL_SCHEMA)
@@ -338,7 +338,7 @@ class SchemaNormaliser:
         additional = schema.get("additionalProperties")
         patterns = schema.get("patternProperties")
         if isinstance(patterns, dict) and patterns and "patternProperties" not in self._support.keywords:
-            self.record_dropped(path, "patternProperties", patterns, "any name may have such a value")
+            self.record_dropped(path, "patternProperties", patterns, "any key may have a value of one of these schemas")
             schemas = [
                 self._normalise(part, build_member_path(f"{path}.patternProperties", name), depth + 1)
                 for name, part in patterns.items()
