@@ -54,8 +54,8 @@ class Request:
 
     Attributes:
         turn: the number of the turn, from 0.
-        path: the path below the endpoint's prefix, such as `chat/completions`; a path that begins with a slash is below
-            the endpoint's base URL instead.
+        path: the path after the endpoint's API prefix, such as `chat/completions`. A path that begins with a slash
+            follows the base URL without that prefix.
         body: the exact bytes to send.
         has_tools: whether the turn may use tools. They are in the field `tools` or in the prompt; but a method that
             requests calls in the prompt leaves them out for the tool choice `none`.

@@ -33,7 +33,7 @@ class SchemaReferences:
             raise PlanError(f"tool {self._tool_name}: its schema has nothing at {pointer!r}") from None
 
     def is_recursive(self, pointer: str) -> bool:
-        """Return whether the target of a pointer contains the same reference again, directly or indirectly.
+        """Return whether the target of a pointer refers to the same pointer again, directly or indirectly.
 
         Raises:
             PlanError: the pointer, or a reference in its target, refers to another document or to a missing part.

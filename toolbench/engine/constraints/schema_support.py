@@ -1,7 +1,7 @@
 """JSON Schema support of each constraint.
 
-A keyword that is not enforced is left out and recorded, because sending it would promise an effect that it does not
-have.
+A keyword that is not enforced is left out of requests and recorded, because sending it would promise an effect that it
+does not have.
 """
 
 from dataclasses import dataclass

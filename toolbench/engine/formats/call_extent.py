@@ -1,7 +1,8 @@
 """Detection of the end of a call in a text that arrives in chunks.
 
 A scanner gets the text so far and continues where its last scan stopped. Few characters are read twice: those at the
-end of the text whose meaning depends on what follows, and up to MAX_LOOKAHEAD characters of a value that is not JSON.
+end of the text whose meaning depends on what follows, and up to MAX_LOOKAHEAD characters of a value that is not
+complete JSON.
 """
 
 import json
