@@ -1,7 +1,7 @@
 """Celery app of the workers.
 
-Its tasks tell workers to process trials, probes, replays and imports, or to store a heartbeat. The work itself is
-stored in the database, so a lost task loses no work.
+A task tells a worker to process trials, a probe, a replay or an import, or to store a heartbeat. The trials, probes,
+replays and imports are rows of the database, so no work is lost with a task.
 """
 
 import os
@@ -18,7 +18,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolbench.settings")
 
 
 def keep_logging(**_: Any) -> None:
-    """Do nothing. With a receiver of the signal, Celery leaves the logs as Django configured them."""
+    """Do nothing. As a receiver of `setup_logging`, it keeps Celery from replacing Django's configuration of logs."""
 
 
 def build_host_queue(host: str) -> str:

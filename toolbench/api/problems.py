@@ -56,7 +56,7 @@ class ProblemDocument(Schema):
         status: HTTP status.
         detail: sentences that say what happened and what to do.
         errors: fields to change, at most 100; only with status 422.
-        paid_requests: maximum of paid requests by the provider's name; only if they have to be confirmed.
+        paid_requests: maximum number of paid requests by name of the provider; only if they have to be confirmed.
         agreed: number to send as `agreed` to confirm the paid requests.
     """
 
@@ -108,7 +108,7 @@ def build_field_problem(errors: Sequence[FieldProblem]) -> HttpResponse:
 
 
 def find_unreadable_problem(unreadable_names: Sequence[str]) -> HttpResponse | None:
-    """Return the problem (422) of a request with parameters that are ignored; None if there are none.
+    """Return the problem (422) of a request with query parameters that cannot be read; None without such parameters.
 
     Args:
         unreadable_names: names of the parameters.
@@ -121,7 +121,7 @@ def find_unreadable_problem(unreadable_names: Sequence[str]) -> HttpResponse | N
 
 
 def list_excluded_names(query: QueryDict) -> tuple[str, ...]:
-    """Return ("run",) if a query names runs beside a scope that excludes them; pages ignore such a scope."""
+    """Return ("run",) if a query names a run and a scope, which exclude each other; else return ()."""
     return ("run",) if query.get("run") and query.get("scope", "") not in ("", NAMED_RUNS) else ()
 
 
@@ -203,7 +203,7 @@ def handle_defect(request: HttpRequest, error: Exception) -> HttpResponse:
     if isinstance(error, OperationalError | InterfaceError):
         logger.error("API request without a database: %s %s", request.method, request.path, exc_info=error)
         return build_problem(503, "The database does not answer. Send the request again later.")
-    got_request_exception.send(sender=None, request=request)  # Django's test client raises the exception on it
+    got_request_exception.send(sender=None, request=request)  # Django's test client raises the exception at this signal
     logger.error("API request failed: %s %s", request.method, request.path, exc_info=error)
     return build_problem(
         500, "This is a defect of Toolbench. Before you send the request again, check whether the change was made."

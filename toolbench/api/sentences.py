@@ -1,11 +1,11 @@
-"""Sentences for pydantic's errors, which name the field and say what to change."""
+"""Sentences for pydantic's errors. Each sentence names the field and says what to change."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 _SOURCES = ("body", "query", "path", "header")
-# Sentence by the type of pydantic's error. Names in braces are values of the error's context; `s` is the ending of the
-# plural, which a limit of 1 does not have.
+# Sentence by the type of pydantic's error. Other names in braces than `field` and `s` are keys of the error's context.
+# `s` is the plural ending: "" for a limit of 1, else "s".
 _SENTENCES: Mapping[str, str] = {
     "missing": "Add {field}: it is required.",
     "extra_forbidden": "Remove {field}: there is no such field.",
@@ -42,7 +42,8 @@ def name_field(location: Sequence[str | int]) -> str:
     """Return the name of a field, such as `configs.0.model`.
 
     Args:
-        location: location of the field in an error of pydantic, as Ninja returns it.
+        location: location of the field in an error of pydantic, as Ninja returns it, such as
+            ("body", "body", "configs", 0, "model").
 
     Returns:
         The name; for a location without a field, its source, such as "body".
@@ -50,7 +51,7 @@ def name_field(location: Sequence[str | int]) -> str:
     parts = list(location)
     source = str(parts.pop(0)) if parts and parts[0] in _SOURCES else ""
     if (source == "body" and parts) or (source == "query" and len(parts) > 1 and parts[0] == "query"):
-        parts.pop(0)  # the name of the Python function's parameter
+        parts.pop(0)  # the parameter of the operation's function
     return ".".join(map(str, parts)) or source or "body"
 
 

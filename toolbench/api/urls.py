@@ -1,4 +1,4 @@
-"""URLs of the API's operations, its OpenAPI document and the page about it."""
+"""URLs of the API's operations, its OpenAPI document and its documentation page."""
 
 from django.urls import URLPattern, URLResolver, path, re_path
 

@@ -7,7 +7,7 @@ from toolbench.cli.verbs import VERBS
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Build the parser that separates the verb from its arguments, which the verb parses."""
+    """Build the parser of the verb. It leaves the other arguments to the verb's own parser."""
     lines = "\n".join(f"  {name:<12} {verb.help}" for name, verb in VERBS.items())
     parser = argparse.ArgumentParser(
         prog="toolbench",
@@ -22,7 +22,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Run the verb of the command line and return the exit code; without a verb, print help and return 2."""
+    """Run the verb of the command line and return the exit code; without arguments, print the help and return 2."""
     parser = build_parser()
     if len(sys.argv) == 1:
         parser.print_help()

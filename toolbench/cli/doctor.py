@@ -23,7 +23,7 @@ from toolbench.running.paths import MIN_FREE_BYTES, Lock, Paths, State, read_sta
 from toolbench.running.servers import check_database
 
 MIN_PYTHON = (3, 11)
-MAX_SILENT_SECONDS = 60.0  # without a heartbeat, after which a process does not count as alive
+MAX_SILENT_SECONDS = 60.0  # a process whose last heartbeat is older does not count as alive
 _TIMEOUT_SECONDS = 5.0  # of a request to the broker or the site
 
 
@@ -72,9 +72,9 @@ def check_installation(environment: Mapping[str, str]) -> list[InstallationFindi
 
 
 def is_running(paths: Paths) -> bool:
-    """Return whether a process holds the lock of these folders, as `up` does while it runs.
+    """Return whether a process holds the lock of the data folder, as `up` does while it runs.
 
-    Folders that this user cannot write do not count as running.
+    Return False if this user cannot write to the data folder.
     """
     try:
         if not paths.var.is_dir():
@@ -134,7 +134,7 @@ def _check_broker(environment: Mapping[str, str]) -> InstallationFinding:
         with closing(redis.Redis.from_url(url, socket_timeout=_TIMEOUT_SECONDS)) as client:
             client.ping()
     except (redis.RedisError, ValueError, OSError):
-        sentence = "the server of REDIS_URL does not answer: correct the address, start it, or leave REDIS_URL out."
+        sentence = "the server of REDIS_URL does not answer: start it, correct the address, or leave REDIS_URL out."
         return InstallationFinding("Valkey", sentence, "error")
     return InstallationFinding("Valkey", "the server of REDIS_URL answers")
 
@@ -151,7 +151,7 @@ def _check_local_model(environment: Mapping[str, str]) -> InstallationFinding:
 
 
 def _check_ports(environment: Mapping[str, str]) -> Iterator[InstallationFinding]:
-    """Yield a finding for the port of the site and, if only the port of the gateway is taken, a note about it."""
+    """Yield a finding about the port of the site, and a note if only the port of the gateway is taken."""
     try:
         options = StartOptions.from_environment(environment)
         options.listen().close()

@@ -19,7 +19,7 @@ from toolbench.running.errors import RunnerError, print_line
 from toolbench.running.local_model import install_weights
 from toolbench.running.paths import Paths
 
-# Management command by the first argument of the verb.
+# Management commands by the first argument of the verbs `import` and `export`.
 IMPORT_COMMANDS = {"run": "import_bundle", "history": "import_history", "cases": "import_cases"}
 EXPORT_COMMANDS = {"inspect": "export_inspect", "otlp": "export_otlp"}
 
@@ -42,7 +42,7 @@ def _build_parser(verb: str) -> argparse.ArgumentParser:
 
 
 def _run_up(arguments: Sequence[str]) -> int:
-    """Start all processes and return the exit code; each option replaces the variable that its help names."""
+    """Start all processes and return the exit code; an option replaces the environment variable that its help names."""
     parser = _build_parser("up")
     parser.add_argument("--host", help="address to listen on (HOST); default: 127.0.0.1")
     parser.add_argument("--port", help="port of the site; the gateway has the next one (PORT); default: 8000")
@@ -58,7 +58,7 @@ def _run_up(arguments: Sequence[str]) -> int:
 
 
 def _build_running_verb(name: str, help_text: str) -> Verb:
-    """Build a verb of `toolbench.running` that has no options."""
+    """Build a verb without options that `toolbench.running` runs."""
 
     def run(arguments: Sequence[str]) -> int:
         _build_parser(name).parse_args(arguments)
@@ -73,7 +73,7 @@ def _build_management_verb(name: str, help_text: str) -> Verb:
 
 
 def _build_database_verb(name: str, help_text: str) -> Verb:
-    """Build a verb for the management command of the same name that also works while Toolbench is stopped.
+    """Build a verb that is the management command of the same name and also works while Toolbench is stopped.
 
     If DATABASE_URL is not set and Toolbench does not run, the verb serves the database in the data folder during the
     command.
@@ -137,7 +137,7 @@ def _run_local_model(arguments: Sequence[str]) -> int:
     except RunnerError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    print_line("The weights of the local model are installed: the next start serves it.")
+    print_line("The weights of the local model are installed: the next start serves the model.")
     return 0
 
 

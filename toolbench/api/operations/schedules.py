@@ -45,7 +45,7 @@ router = Router()
 
 @router.get("/schedules", response=list[ScheduleDocument], auth=READ)
 def list_schedules(request: HttpRequest) -> list[Schedule]:
-    """List the schedules by name."""
+    """List all schedules, sorted by name."""
     return [row.schedule for row in get_schedules_page().rows]
 
 
@@ -62,7 +62,7 @@ def add_schedule(request: HttpRequest, body: NewScheduleBody) -> Status[Schedule
 
 @router.get("/schedules/{int:schedule_id}", response=ScheduleDetailDocument, auth=READ)
 def get_schedule(request: HttpRequest, schedule_id: int) -> dict[str, Any]:
-    """Return a schedule with its runs, baseline, budget and rules."""
+    """Return a schedule with its plan, newest runs, baseline, alert rules and the requests of this month."""
     schedule = _get_schedule_or_404(schedule_id)
     page = get_schedule_page(schedule)
     return {name: getattr(schedule, name) for name in ScheduleDocument.model_fields} | {
@@ -78,7 +78,7 @@ def get_schedule(request: HttpRequest, schedule_id: int) -> dict[str, Any]:
 def get_trend(request: HttpRequest, schedule_id: int, query: Query[TrendQuery]) -> list[dict[str, Any]]:
     """Return the series of a schedule, one for each configuration, with the result of the drift test.
 
-    They are ordered by this result: worse, better, untested, steady.
+    The order of the series by this result: worse, better, untested, steady.
     """
     _get_schedule_or_404(schedule_id)
     return [_build_trend_line(line) for line in get_trend_page(schedule_id, query.measure).lines]
@@ -103,7 +103,7 @@ def switch_schedule(request: HttpRequest, schedule_id: int, body: ActiveBody) ->
 
 @router.delete("/schedules/{int:schedule_id}", response={204: None}, auth=LAUNCH)
 def delete_schedule(request: HttpRequest, schedule_id: int) -> Status[None]:
-    """Delete a schedule. Its runs are kept."""
+    """Delete a schedule with its alert rules and their alerts. Its runs are kept."""
     schedule = _get_schedule_or_404(schedule_id)
     record(request, Action.DELETED, f"schedule {schedule}", "/schedules/")
     schedule.delete()
@@ -112,9 +112,10 @@ def delete_schedule(request: HttpRequest, schedule_id: int) -> Status[None]:
 
 @router.post("/schedules/{int:schedule_id}/runs", response={201: RunDocument}, auth=LAUNCH)
 def launch_scheduled(request: HttpRequest, schedule_id: int) -> Status[Run]:
-    """Launch a run of the schedule now, even if it is paused.
+    """Launch a run of the schedule now, even if the schedule is paused.
 
-    409 if its last run has not ended, the limit of the month is too low, or the plan cannot be launched.
+    The answer is 409 if an earlier run has not ended, the request limit of a run or of the month is too low, or the
+    plan cannot be launched.
     """
     schedule = _get_schedule_or_404(schedule_id)
     try:
@@ -142,7 +143,7 @@ def list_rules(request: HttpRequest) -> list[dict[str, Any]]:
 
 @router.post("/alert-rules", response={201: RuleDocument}, auth=LAUNCH)
 def add_rule(request: HttpRequest, body: AlertRuleBody) -> Status[dict[str, Any]]:
-    """Add an alert rule; it applies to runs that end from now on."""
+    """Add an alert rule, which applies to runs that end from now on."""
     schedule = _get_schedule_or_404(body.schedule) if body.schedule is not None else None
     rule = create_rule(schedule, RuleSettings(body.kind, body.threshold, body.webhook, body.email))
     _record_rule(request, Action.ADDED, schedule)
@@ -190,7 +191,8 @@ def list_alerts(request: HttpRequest, query: Query[AlertQuery]) -> dict[str, Any
 def retry_message(request: HttpRequest, delivery_id: int) -> dict[str, str]:
     """Queue an alert message again if all its attempts failed or it is unclear whether it was sent; else 409.
 
-    GET /alerts lists the ids. In a webhook's message, it is the last number in `id`, alert-ALERT-MESSAGE.
+    GET /alerts lists the ids of the messages. A webhook gets the id as the last number of the field `id`: message 12 of
+    alert 7 has `alert-7-12`.
     """
     if not AlertDelivery.objects.filter(pk=delivery_id).exists():
         raise Http404(f"There is no message {delivery_id}; its rule may have been deleted.")
@@ -224,7 +226,7 @@ def _record(request: HttpRequest, action: Action, schedule: Schedule) -> None:
 
 
 def _record_rule(request: HttpRequest, action: Action, schedule: Schedule | None) -> None:
-    """Add an action on a rule of a schedule, or on one for all runs, to the audit list."""
+    """Add an action on an alert rule to the audit list; `schedule` is None if the rule is for all runs."""
     record(request, action, name_rule(schedule), f"/schedules/{schedule.pk}/" if schedule else "/schedules/")
 
 

@@ -74,8 +74,8 @@ class PrivateQuery(QuerySchema):
     """Choice of what a file includes.
 
     Attributes:
-        private: whether it includes the trials of private test cases. If false and the run has no other trials, the
-            answer is 409.
+        private: whether the file includes the trials of private test cases. If false and all test cases of the run
+            are private, the answer is 409.
     """
 
     private: bool = False
@@ -168,7 +168,7 @@ def _export(iter_chunks: Callable[..., Iterator[bytes]], run_id: int, query: Pri
     """Return the chunks of an export.
 
     Args:
-        iter_chunks: exports a run.
+        iter_chunks: function that takes the id of a run and `private`, and returns the chunks.
         run_id: id of the run.
         query: whether private test cases are included.
 
@@ -189,7 +189,7 @@ def _stream_zip(chunks: Iterator[bytes], run_id: int, kind: str) -> StreamingHtt
 
 
 def _build_headers(content_type: str, run_id: int, suffix: str, kind: str = "run") -> dict[str, str]:
-    """Return the headers of a file; its name is the same as that of the download on the run's page."""
+    """Return the headers of a file, with the file name that the download on the run's page has, too."""
     name = f"toolbench-{kind}-{run_id}.{suffix}"
     return {"Content-Type": content_type, "Content-Disposition": f'attachment; filename="{name}"'}
 

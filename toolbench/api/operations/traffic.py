@@ -29,7 +29,7 @@ class TrafficDraftDocument(Schema):
         answers: number of different answers; the most frequent one is expected.
         model: name of the model that gave the answers.
         masked: whether a secret was masked.
-        file_name: name of the file, or of the text, that the draft was imported from.
+        file_name: name of the imported file or text.
     """
 
     id: int
@@ -66,7 +66,7 @@ class TrafficDraftQuery(QuerySchema):
 
     Attributes:
         state: state of the drafts.
-        page: number of the page, from 1; a number beyond the last page stands for the last one.
+        page: number of the page, from 1; a number beyond the last page stands for the last page.
     """
 
     state: DraftState = "open"
@@ -109,7 +109,7 @@ def list_traffic_drafts(request: HttpRequest, query: Query[TrafficDraftQuery]) -
 
 @router.post("/cases/drafts/import", response=SentenceDocument, auth=LAUNCH)
 def import_recorded_traffic(request: HttpRequest, body: TrafficBody) -> dict[str, str]:
-    """Store a draft for each different request of recorded traffic."""
+    """Store a draft for each different request of recorded traffic that has none yet."""
     result = import_traffic(body.text.encode("utf-8", "replace"), body.file_name)
     record(request, Action.IMPORTED, f"recorded traffic: {result.sentence}", "/cases/drafts/")
     reasons = [f"Skipped {group.count:,}: {group.reason}." for group in result.skipped]
@@ -118,7 +118,7 @@ def import_recorded_traffic(request: HttpRequest, body: TrafficBody) -> dict[str
 
 @router.post("/cases/drafts/review", response=SentenceDocument, auth=LAUNCH)
 def review_drafts(request: HttpRequest, body: DraftReviewBody) -> dict[str, str]:
-    """Make test cases of open drafts, all or none, or reject them."""
+    """Accept open drafts as test cases, or reject them. An error changes none of them."""
     is_accepted = body.action == "accept"
     count = accept_drafts(body.ids, body.set) if is_accepted else reject_drafts(body.ids)
     sentence = f"Drafts {'accepted' if is_accepted else 'rejected'}: {count:,}."

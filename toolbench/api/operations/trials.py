@@ -1,4 +1,4 @@
-"""Operations on trials and steps: list and read them, their exact bytes, notes and human verdicts."""
+"""Operations on trials and steps: lists, details, stored bytes, notes and human verdicts."""
 
 from typing import Any, Literal
 
