@@ -28,7 +28,7 @@ from toolbench.client.errors import ToolbenchError, UnreachableError, is_tempora
 from toolbench.client.transport import Transport, read_json
 
 POLL_SECONDS = 2.0
-MAX_FAILING_SECONDS = 120.0  # from the first of the failed polls in a row, before the error is raised
+MAX_FAILING_SECONDS = 120.0  # how long polls in a row may fail before the error is raised
 PAGE_SIZE = 200
 
 
@@ -36,7 +36,7 @@ class ToolbenchClient:
     """Client of one installation. Use it in a `with` block, or call `close`.
 
     Every method that sends a request may raise ToolbenchError, if the API refused the request; UnreachableError, if the
-    API did not answer; and ValueError, if the answer lacks a member that this version of the client needs.
+    API did not answer; and ValueError, if the answer does not have the form that this version of the client needs.
     """
 
     def __init__(self, base_url: str, token: str, *, http: httpx.Client | None = None) -> None:
@@ -61,13 +61,13 @@ class ToolbenchClient:
         self.close()
 
     def close(self) -> None:
-        """Close the HTTP client with its connections, also if it was passed to the constructor."""
+        """Close the HTTP client with its connections, even if it was passed to the constructor."""
         self.transport.http.close()
 
     def request(self, method: str, path: str, /, body: Any = None, **params: Any) -> Any:
-        """Send a request to an operation of the OpenAPI document whose answer is JSON or empty.
+        """Send a request to an operation that answers with JSON or with an empty body.
 
-        GET uses the cache of unchanged answers. A file, such as a report, raises ToolbenchError; get it with
+        GET uses the cache of unchanged answers. For an operation that answers with a file, such as a report, call
         `transport.send`, which returns the response.
 
         Args:
@@ -85,7 +85,7 @@ class ToolbenchClient:
         return read_json(response)
 
     def list_models(self, search: str = "") -> list[RemoteModel]:
-        """Return the models whose name or canonical name contains a text; all for an empty text."""
+        """Return the models whose name or canonical name contains `search`, in upper or lower case."""
         return [read_document(RemoteModel, row) for row in self.transport.get("/models", {"q": search})]
 
     def plan(self, **plan: Any) -> RemotePlan:
@@ -108,7 +108,7 @@ class ToolbenchClient:
         """Yield runs, newest first. Each page of the list is requested when it is needed.
 
         Args:
-            kind: kind of the runs.
+            kind: `own` for runs that are neither simulated nor imported.
             label: label of the runs; "" for all.
         """
         for row in self._iter_rows("/runs", {"kind": kind, "label": label}):
@@ -121,16 +121,16 @@ class ToolbenchClient:
     def wait_for_run(self, run_id: int, *, seconds: float | None = None) -> RemoteRunDetail:
         """Wait until a run has ended and its figures are final, or until it is paused; return the run.
 
-        A request that gets no answer, status 429 or a status from 500 is sent again for `MAX_FAILING_SECONDS`, with
-        growing pauses, so that a restart of the server does not end the wait. If this client has not had any answer
-        yet, the first error is raised, since the address may be wrong.
+        A request that gets no answer, status 429 or a status of 500 or more is sent again for `MAX_FAILING_SECONDS`,
+        with growing pauses, so that a restart of the server does not end the wait. If this client has not had any
+        answer yet, the first error is raised, since the address may be wrong.
 
         Args:
             run_id: id of the run.
             seconds: maximum time to wait; None for no limit.
 
         Raises:
-            TimeoutError: the run is still running after this time. If the last request failed, its error is raised.
+            TimeoutError: the run has not ended after `seconds`. If the last request failed, its error is raised.
         """
         deadline = math.inf if seconds is None else self.transport.clock() + seconds
         failed_polls, failing_since = 0, 0.0
@@ -194,8 +194,8 @@ class ToolbenchClient:
     def iter_trials(self, **trial_filter: Any) -> Iterator[RemoteTrial]:
         """Yield the trials that match a filter; the arguments are the parameters of GET /trials.
 
-        Without `sort`, all matching trials are yielded with `sort=order`: the newest run first, its trials as planned.
-        Another order yields only the newest 10,000, unless `trial_filter` has ids of runs, cells or configurations.
+        The default of `sort` is `order`: all matching trials, those of the newest run first, in the order of its plan.
+        Any other value yields only the newest 10,000, unless `trial_filter` has ids of runs, cells or configurations.
         """
         for row in self._iter_rows("/trials", {"sort": "order"} | trial_filter):
             yield read_document(RemoteTrial, row)
@@ -208,7 +208,7 @@ class ToolbenchClient:
         """Start a conversation of the playground.
 
         Args:
-            message: the user's message; empty to send that of the trial `from_trial`.
+            message: the user's message; empty to send the message of the trial with the id `from_trial` again.
             idempotency_key: name of this message, so that a repeated request sends nothing; empty for none.
             options: other members of the body of POST /conversations, such as `model`, `tools` and `trials`.
         """
@@ -234,7 +234,7 @@ class ToolbenchClient:
 
         Args:
             conversation: slug of the conversation.
-            trial_id: id of the trial that gave the answer; None for the newest one.
+            trial_id: id of the trial that gave the answer; None for the newest answer.
         """
         path = f"/conversations/{conversation}"
         return read_document(RemoteConversation, self.transport.get(path, {"trial": trial_id}))

@@ -1,4 +1,4 @@
-"""Documents of the API as dataclasses. Members of a document without a field here are ignored."""
+"""Documents of the API as dataclasses. A member for which the dataclass has no field is ignored."""
 
 import types
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ class RemoteRate:
     """Share of trials with its interval.
 
     Attributes:
-        k: trials that passed.
-        n: trials that are counted.
+        k: number of trials that passed.
+        n: number of trials that are counted.
         share: rate of passed trials as a fraction, None if n is 0. It differs from k / n if the rate weights its
             scenarios equally.
         low: lower bound of the interval, as a fraction; None if n is 0 or the interval is not valid.
-        high: upper bound in the same form.
+        high: upper bound, as a fraction; None if `low` is None.
         interval: name of the interval's method, with the confidence level.
     """
 
@@ -89,11 +89,11 @@ class RemoteRun:
 
 @dataclass(frozen=True, slots=True)
 class RemoteRunSummary:
-    """Run of the list with its counts and rates.
+    """Run in a list of runs, with its counts and rates.
 
     Attributes:
         answered: answered success; None for a run of several configurations or scenario groups.
-        delivered: end-to-end success; None in the same case.
+        delivered: end-to-end success; None if `answered` is None.
     """
 
     run: RemoteRun
@@ -105,7 +105,7 @@ class RemoteRunSummary:
 
 @dataclass(frozen=True, slots=True)
 class RemoteQuantile:
-    """Quantile of `n` times in milliseconds, with 95 % bounds; an open bound is None."""
+    """Quantile of `n` times, and the bounds of its 95 % interval, in milliseconds; an open bound is None."""
 
     value: float
     low: float | None
@@ -118,7 +118,7 @@ class RemoteCell:
     """Cell: one configuration in one scenario.
 
     Attributes:
-        control: whether the task of the scenario needs no tool.
+        control: whether the scenario needs no tool call.
         p50_ms: median duration; None without times.
         p95_ms: 95th percentile of the duration; None without times.
     """
@@ -183,10 +183,10 @@ class RemotePlan:
         configs: configurations, as PlannedConfigDocument of the OpenAPI document.
         cells: number of cells.
         skipped: requested configurations and cells that are left out, as SkippedDocument of the OpenAPI document.
-        trials: maximum of trials.
-        least_requests: requests if every trial passes at the first attempt.
-        most_requests: requests if every turn and retry is used.
-        paid_requests: maximum of paid requests by the provider's name.
+        trials: maximum number of trials.
+        least_requests: number of requests if every trial passes at the first attempt.
+        most_requests: number of requests if every turn and retry is used.
+        paid_requests: maximum number of paid requests by name of the provider.
         agreed: number of paid requests to confirm at the launch; 0 if none has to be confirmed.
         estimate: expected requests, tokens, cost and time; None if they are unknown.
     """
@@ -204,7 +204,7 @@ class RemotePlan:
 
 @dataclass(frozen=True, slots=True)
 class RemoteTrial:
-    """Trial of the list. The attributes have the meaning of `TrialDocument` in the OpenAPI document."""
+    """Trial in a list of trials. The attributes have the meaning of `TrialDocument` in the OpenAPI document."""
 
     id: int
     run: int
@@ -233,7 +233,7 @@ class RemoteTrial:
 
 @dataclass(frozen=True, slots=True)
 class RemoteStep:
-    """Exchange or tool execution of a trial. The attributes have the meaning of `StepDocument`."""
+    """Exchange or tool execution of a trial. The attributes have the meaning of `StepDocument` in OpenAPI."""
 
     id: int
     ordinal: int
@@ -274,12 +274,12 @@ class RemoteModel:
 
 @dataclass(frozen=True, slots=True)
 class RemoteSentMessage:
-    """Message of a conversation that was sent, with its run.
+    """Sent message of a conversation, with its run.
 
     Attributes:
         conversation: slug of the conversation.
         message: number of the message, from 1.
-        trials: ids of the trials that answer it.
+        trials: ids of the trials that answer the message.
     """
 
     conversation: str
@@ -351,10 +351,10 @@ def read_document(kind: type[T], value: Any) -> T:
 
     Args:
         kind: the dataclass.
-        value: the JSON value. Only its lists, times and objects with a dataclass are checked.
+        value: the JSON object. Only members whose type is a list, a time or a dataclass are checked.
 
     Raises:
-        ValueError: the value is not an object, a member is missing or no list, or a time cannot be read.
+        ValueError: `value` or a member is not an object, a member is missing or no list, or a time cannot be read.
     """
     if not is_dataclass(kind) or not isinstance(value, Mapping):
         raise ValueError(f"The server sent {type(value).__name__} instead of {kind.__name__}. {_CHECK_VERSIONS}")

@@ -26,7 +26,7 @@ class ToolbenchError(Exception):
         detail: sentences that say what happened and what to do.
         errors: fields to change; always empty with another status than 422.
         agreed: number of paid requests to confirm; None if none has to be confirmed.
-        paid_requests: maximum of paid requests by the provider's name; empty if none has to be confirmed.
+        paid_requests: maximum number of paid requests by name of the provider; empty if none has to be confirmed.
         retry_after: seconds to wait before the request is sent again; None if the response does not say it in seconds.
     """
 
@@ -65,7 +65,7 @@ class InvalidRequestError(ToolbenchError):
 class TooManyRequestsError(ToolbenchError):
     """Error for too many requests in a minute (429).
 
-    If the response says how long to wait, the client has waited and sent the request again three times before.
+    If the response says how long to wait, the client has already waited and repeated the request three times.
     """
 
 
@@ -84,7 +84,7 @@ ERRORS: Mapping[int, type[ToolbenchError]] = {
 
 
 def is_temporary(error: ToolbenchError | UnreachableError) -> bool:
-    """Return whether the same request may succeed later: it got no answer, status 429, or a status from 500."""
+    """Return whether the same request may succeed later: it got no answer, or status 429, 500 or more."""
     return isinstance(error, UnreachableError | TooManyRequestsError) or error.status >= 500
 
 
@@ -94,7 +94,7 @@ def build_error(status: int, document: Mapping[str, Any], retry_after: str | Non
     Args:
         status: HTTP status.
         document: the problem document; empty if the body is not a JSON object.
-        retry_after: value of the header Retry-After, used if it is a whole number of seconds; None without it.
+        retry_after: value of the header Retry-After, used if it is a whole number of seconds; None without the header.
     """
     field_errors = document.get("errors")
     field_errors = field_errors if isinstance(field_errors, list) else []

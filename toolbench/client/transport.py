@@ -13,10 +13,10 @@ from toolbench.client.errors import TooManyRequestsError, UnreachableError, buil
 
 PREFIX = "/api/v1"
 TIMEOUT_SECONDS = 60.0
-MAX_WAITS = 3  # after 429, before the error is raised
+MAX_WAITS = 3  # for one request that is answered with 429; then the error is raised
 MAX_CACHED_ANSWERS = 100
-_LOGIN = re.compile(r"^(\w+://)?.*@", re.DOTALL)
-_TOKEN = re.compile("[!-~]+")
+_LOGIN = re.compile(r"^(\w+://)?.*@", re.DOTALL)  # matches https://name:password@ of https://name:password@host
+_TOKEN = re.compile("[!-~]+")  # ASCII characters that are printable, without the space
 
 
 @dataclass(slots=True)
@@ -25,9 +25,9 @@ class Transport:
 
     Attributes:
         http: HTTP client with the address and the token.
-        wait: takes a number of seconds and returns after them.
-        clock: returns seconds of a monotonic clock.
-        has_answered: whether the server has answered a request, also with an error.
+        wait: function that waits for a number of seconds.
+        clock: function that returns the seconds of a monotonic clock.
+        has_answered: whether the server has answered a request, even if with an error.
     """
 
     http: httpx.Client
@@ -54,16 +54,16 @@ class Transport:
         client = http or httpx.Client(timeout=TIMEOUT_SECONDS)
         try:
             client.base_url = httpx.URL(base_url.rstrip("/") + PREFIX)
-        except httpx.InvalidURL:  # its text may quote a part of the password
+        except httpx.InvalidURL:  # the error may quote a part of the password
             raise UnreachableError(f"{_mask_login(base_url)} is not a URL. Check the address.") from None
         client.headers["Authorization"] = f"Bearer {token}"
         return cls(client)
 
     def get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Return the JSON value of a path, which the caller may change; an unchanged answer comes from the cache.
+        """Return the JSON value at a path, which the caller may change; an unchanged answer comes from the cache.
 
         Raises:
-            ToolbenchError: the API refused the request.
+            ToolbenchError: the API refused the request, or the answer is not JSON.
             UnreachableError: the server did not answer.
         """
         url = str(self.http.build_request("GET", path, params=_drop_none(params)).url)
@@ -88,7 +88,7 @@ class Transport:
     ) -> httpx.Response:
         """Send a request and return the response.
 
-        After 429 with a time in Retry-After, wait for that time and send the request again, up to `MAX_WAITS` times.
+        After 429 with seconds in Retry-After, wait for so long and send the request again, up to `MAX_WAITS` times.
 
         Args:
             method: HTTP method.
@@ -101,11 +101,11 @@ class Transport:
             ToolbenchError: the API refused the request.
             UnreachableError: the server did not answer.
         """
-        for waits in range(MAX_WAITS + 1):
+        for wait_count in range(MAX_WAITS + 1):
             try:
                 return self._send_once(method, path, params, body, dict(headers or {}))
             except TooManyRequestsError as error:
-                if waits == MAX_WAITS or error.retry_after is None:
+                if wait_count == MAX_WAITS or error.retry_after is None:
                     raise
                 self.wait(error.retry_after)
         raise AssertionError("unreachable")
@@ -117,7 +117,7 @@ class Transport:
         headers |= {} if body is None else {"Content-Type": "application/json"}
         try:
             response = self.http.request(method, path, params=_drop_none(params), content=content, headers=headers)
-        except (httpx.LocalProtocolError, UnicodeEncodeError):  # its text quotes the header, which can be a secret
+        except (httpx.LocalProtocolError, UnicodeEncodeError):  # the error quotes the header, which may hold a secret
             raise UnreachableError("The request was not sent: HTTP does not allow one of its headers.") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             url = _mask_login(str(self.http.base_url))
@@ -135,7 +135,7 @@ class Transport:
 
 
 def _mask_login(url: str) -> str:
-    """Return the text of an address with stars in place of a user name and password."""
+    """Return an address with `***` in place of its user name and password."""
     return _LOGIN.sub(r"\1***@", url)
 
 
