@@ -1,4 +1,4 @@
-"""Reading of a call's arguments: the object, or the reason for which they cannot be read."""
+"""Reading of a call's arguments: the object, or the reason why they cannot be read."""
 
 from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.strict_json import MAX_DEPTH, count_utf8_bytes, is_too_deep, read_json, write_json
@@ -13,7 +13,7 @@ _CODE_FENCE = "```"
 def read_arguments(
     raw_arguments: object, max_bytes: int, *, parsed_value: object = None, is_standard_only: bool = False
 ) -> ReadArguments:
-    """Read the arguments of a call; arguments that cannot be read give a status instead of an exception.
+    """Read the arguments of a call. For arguments that cannot be read, the result has a status; no exception is raised.
 
     None and blank text are read as an empty object, unless `is_standard_only` is set. A text may be enclosed in a code
     fence. The JSON may be double-encoded once: a JSON string whose text is the JSON object.
@@ -21,8 +21,8 @@ def read_arguments(
     Args:
         raw_arguments: the arguments as the model sent them: a text, an object or anything else.
         max_bytes: the largest size that is allowed, in UTF-8 bytes.
-        parsed_value: the parsed value of the text `raw_arguments`, None if it is unknown; if it is an object,
-            `raw_arguments` is not parsed.
+        parsed_value: the parsed value of the text `raw_arguments`; None if that value is unknown. If `parsed_value` is
+            an object, `raw_arguments` is not parsed.
         is_standard_only: accept only a JSON object as text, without code fence and double encoding. No effect if
             `parsed_value` is an object.
 
@@ -97,6 +97,7 @@ def _read_value(raw_arguments: JsonObject | list[object], max_bytes: int) -> Rea
     """Read arguments that are an object or a list instead of a text; the status of a list is never `ok`."""
     try:
         text = write_json(raw_arguments)
+        # Few brackets cannot nest too deeply, and to count them is faster than `is_too_deep`.
         if text.count("{") + text.count("[") > MAX_DEPTH and is_too_deep(raw_arguments):
             raise RecursionError
     except RecursionError:

@@ -13,7 +13,7 @@ VALID_YEARS = range(1970, 2201)
 
 
 def parse_count(value: object, limit: int = MAX_TOKENS) -> int | None:
-    """Return `value` as a whole number from 0 to `limit`, or None for anything else; 12.0 is 12."""
+    """Return `value` as a whole number from 0 to `limit`, or None for anything else; 12.0 becomes 12."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= limit:
         return None
     return int(value) if value == int(value) else None
@@ -35,15 +35,15 @@ def parse_duration_ms(value: object, *, ms_per_unit: float = 1.0) -> float | Non
     """Return `value` in milliseconds, from 0 to MAX_DURATION_MS, or None for anything else.
 
     Args:
-        value: a duration in any unit.
-        ms_per_unit: milliseconds in one unit of `value`: 1000 for seconds.
+        value: a duration.
+        ms_per_unit: milliseconds in the unit of `value`: 1000 for seconds.
     """
     number = parse_number(value, MAX_DURATION_MS / ms_per_unit)
     return None if number is None else number * ms_per_unit
 
 
 def filter_valid_date(value: datetime) -> datetime | None:
-    """Return `value` if it is aware and its year in UTC lies in VALID_YEARS, else None."""
+    """Return `value` if it has a time zone and its year in UTC lies in VALID_YEARS, else None."""
     try:
         return value if value.tzinfo and value.astimezone(UTC).year in VALID_YEARS else None
     except OverflowError:

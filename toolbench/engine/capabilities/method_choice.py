@@ -26,7 +26,7 @@ class MethodChoice:
 
     Attributes:
         method: the name of the method; "" if no method is possible.
-        reason: why the method was chosen, or what would make a method possible if none is.
+        reason: why the method was chosen; if no method is possible, what would make one possible.
         skipped_methods: the methods that were considered and are not possible, in the order of the policy.
         constraint: the first supported constraint if the method is `constrained`; "" for other methods.
         is_deprecated: whether the method is `text_json`.
@@ -82,9 +82,10 @@ def choose_method(methods: Iterable[str], capabilities: Capabilities) -> MethodC
 def find_method_refusal(method: str, capabilities: Capabilities) -> str:
     """Return why a method that a user names is refused before the first request; "" if it may be tried.
 
-    Native is refused only if the endpoint refuses requests with tools, and not if it drops them, so that an experiment
-    may test what the model then does. Template is refused only if it is known that there is no raw completion endpoint,
-    constrained unless a constraint is known to be supported; other methods are never refused.
+    Native is refused if the endpoint refuses requests with tools. If the endpoint drops the tools, native may be tried,
+    so that an experiment can test what the model does without them. Template is refused if the endpoint is known to
+    have no raw completion endpoint, constrained if no constraint is known to be supported. Other methods are never
+    refused.
     """
     if method == "native":
         return _find_native_obstacle(capabilities) if capabilities.tools_field == "refused" else ""

@@ -1,4 +1,4 @@
-"""Policy layers derived from the capabilities of an endpoint, one for each source."""
+"""Policy layers derived from the capabilities of an endpoint, one for each source of capabilities."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,34 +10,35 @@ from toolbench.engine.types import JsonObject
 LAYER_PREFIX = "capability "
 MOVE_SYSTEM_TO_USER = "midturn_system_to_user"
 EMPTY_CONTENT_FOR_NULL = "assistant_tool_calls_content_empty_if_null"
-# Policy keys to which the value of a capability field is copied, by field.
+# Policy key to which the value of a capability field is copied, by name of the field.
 _POLICY_KEYS = {
     "max_tools": "max_tool_definitions_count",
     "tool_id_pattern": "tool_id_pattern",
     "usual_findings": "usual_findings",
 }
-# Request transform that gives the token limit the name that the endpoint reads, by that name.
+# Request transform that renames the token limit, by the name that the endpoint reads.
 _LIMIT_TRANSFORMS = {
     "max_completion_tokens": "max_tokens_to_max_completion_tokens",
     "max_tokens": "max_completion_tokens_to_max_tokens",
 }
-# Request transforms that give the reasoning effort the name that the endpoint reads, by that name.
+# Request transforms that rename the reasoning effort, by the name that the endpoint reads.
 _EFFORT_TRANSFORMS = {
     "reasoning_effort": ["reasoning_object_to_reasoning_effort"],
-    "output_config.effort": ["reasoning_object_to_reasoning_effort"],  # the wire format anthropic renames it further
+    "output_config.effort": ["reasoning_object_to_reasoning_effort"],  # the wire format anthropic renames the result
     "reasoning.effort": ["reasoning_effort_to_reasoning_object"],
     "thinking.budget_tokens": ["reasoning_object_to_reasoning_effort", "reasoning_effort_to_thinking_budget"],
 }
 
 
 def build_capability_layers(effective: EffectiveCapabilities, options: Mapping[str, Any]) -> Layers:
-    """Return one layer for each source of capabilities that change requests; () if none do.
+    """Return one layer for each source of capabilities that change the policy; () if no capability changes it.
 
     Args:
         effective: the capabilities.
-        options: request options of the other layers. A transform that renames the reasoning effort, or
-            `max_completion_tokens` to `max_tokens`, is added only if `options` has the parameter. The transform from
-            `max_tokens` to `max_completion_tokens` is always added, since scenarios may send `max_tokens` too.
+        options: request options of the other layers. The transforms of the reasoning effort are added only if `options`
+            has `reasoning_effort` or `reasoning`, and the transform from `max_completion_tokens` to `max_tokens` only
+            if `options` has the former. The transform from `max_tokens` to `max_completion_tokens` does not depend on
+            `options`, since scenarios may send `max_tokens` too.
     """
     layers: dict[str, JsonObject] = {}
     for field, patch in _iterate_patches(effective.capabilities, options):
@@ -48,7 +49,7 @@ def build_capability_layers(effective: EffectiveCapabilities, options: Mapping[s
 
 
 def build_layer_name(record: CapabilityRecord) -> str:
-    """Return the name of the layer of a source.
+    """Return the name of the layer for the source of a record.
 
     Examples are `capability from probe 12 of 2026-11-22` and `capability declared by a person`.
     """
@@ -58,7 +59,7 @@ def build_layer_name(record: CapabilityRecord) -> str:
 
 
 def _iterate_patches(capabilities: Capabilities, options: Mapping[str, Any]) -> Iterator[tuple[str, JsonObject]]:
-    """Yield the name of each capability field that changes requests, with its policy patch."""
+    """Yield the name of each capability field that changes the policy, with its policy patch."""
     if capabilities.supports_parallel_tools is False:
         yield "supports_parallel_tools", {"request_overrides": {"parallel_tool_calls": False}}
     if capabilities.allows_midturn_system is False:

@@ -46,7 +46,7 @@ def propose_preset(capabilities: Capabilities) -> PresetProposal:
 
 
 def _list_answer_rows(capabilities: Capabilities) -> _ProposalRows:
-    """Return the rows for deviations of answers."""
+    """Return the rows for deviations in the answers of an endpoint."""
     return (
         (
             capabilities.calls_shape == "function_call",
@@ -82,7 +82,7 @@ def _list_answer_rows(capabilities: Capabilities) -> _ProposalRows:
 
 
 def _list_history_rows(capabilities: Capabilities) -> _ProposalRows:
-    """Return the rows for messages of the history, which are sent back to the endpoint."""
+    """Return the rows for earlier messages that an endpoint refuses when they are sent back."""
     return (
         (
             capabilities.tool_id_pattern == NINE_CHARACTER_ID_PATTERN,

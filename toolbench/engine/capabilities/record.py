@@ -16,7 +16,7 @@ Source: TypeAlias = Literal["declared", "probed", "measured"]
 
 AUTHORITY: tuple[Source, ...] = ("declared", "probed", "measured")  # in ascending order
 MIN_CALL_TURNS = 20  # turns with an attempted call; with fewer, the stability is not rated
-# Largest share of turns whose call cannot be read, of the turns with an attempted call, for each stability.
+# Largest error rate for each stability: turns whose call cannot be read / turns with an attempted call.
 MAX_ERROR_RATE_FOR_HIGH = 0.02
 MAX_ERROR_RATE_FOR_MEDIUM = 0.10
 
@@ -137,7 +137,7 @@ class CapabilitiesError(ValueError):
 
 
 def parse_capabilities(patch: Mapping[str, Any]) -> Capabilities:
-    """Parse capabilities from JSON; null is unknown.
+    """Parse capabilities from JSON; null means unknown.
 
     Raises:
         CapabilitiesError: a field is unknown, a value has the wrong type, or `max_tools` is negative.
@@ -170,8 +170,8 @@ class CapabilityRecord:
     Attributes:
         source: declared, probed or measured.
         who: a description of the source for users, such as `probe 12`, `a person` or `OpenAI's API reference`.
-        at: when they were declared or seen; None if this is not known, as for declarations of users.
-        probe_id: id of the probe that saw them; None for other sources.
+        at: when the capabilities were declared or seen; None if this is not known, as for declarations of users.
+        probe_id: id of the probe that saw the capabilities; None for other sources.
     """
 
     source: Source

@@ -11,7 +11,7 @@ from toolbench.engine.strict_json import get_object
 from toolbench.engine.tools.choice import RequestChoice
 from toolbench.engine.types import JsonObject, get_called_function
 
-ANSWER_KEY = "answer"  # the key of the alternatives, where the root of a schema must be an object
+ANSWER_KEY = "answer"  # key of the alternatives if the root of the schema must be an object
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,8 @@ class AllowedAnswers:
     """The allowed answers of one request.
 
     Attributes:
-        call_schemas: name and schema of the arguments of each tool, in the order of the tools.
-        final_schema: schema of a final text; None if it is not allowed.
+        call_schemas: for each tool its name and the schema of its arguments, in the order of the tools.
+        final_schema: schema of a final text; None if a final text is not allowed.
         definitions: the schemas to which `$ref`s in the other schemas refer, by name.
         dropped_keywords: keywords of the tools' schemas that are not enforced.
         max_calls: maximum number of calls in one answer.
@@ -91,7 +91,7 @@ def build_answer_schema(
 ) -> JsonObject:
     """Return one JSON Schema of all answers.
 
-    A call is the object `{"name", "arguments"}`. If several calls are allowed, all calls, also a single one, are in
+    A call is the object `{"name", "arguments"}`. If several calls are allowed, an answer with one or more calls is
     `{"calls": […]}` instead. A final text, if it is allowed, is `{"final"}`.
 
     Args:

@@ -60,7 +60,7 @@ def compile_constraint(
 
     Args:
         tools_json: the tools that may be called, in OpenAI's format.
-        constraint: name of the constraint, one of SCHEMA_SUPPORT.
+        constraint: name of the constraint, a key of SCHEMA_SUPPORT.
         options: the options; for the constraints of TOOL_CONSTRAINTS only `limits` has an effect.
 
     Raises:
@@ -78,7 +78,8 @@ def compile_constraint(
 def _build_cache_key(tools_json: Sequence[JsonObject]) -> bytes:
     """Return the tools as bytes. They are pickled, since `pickle` is faster than JSON.
 
-    `fast` turns off references to objects that occur twice, so that equal tools give equal bytes.
+    With `fast`, an object that occurs twice is written twice instead of as a reference. So the bytes do not depend on
+    which equal parts of the tools are the same Python object.
     """
     buffer = io.BytesIO()
     pickler = pickle.Pickler(buffer, pickle.HIGHEST_PROTOCOL)

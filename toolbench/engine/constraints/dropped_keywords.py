@@ -6,7 +6,7 @@ from typing import Any
 from toolbench.engine.strict_json import write_json
 from toolbench.engine.types import TransformChange
 
-MAX_SHOWN_CHARACTERS = 80  # characters of a keyword's value that are kept, with the ellipsis
+MAX_SHOWN_CHARACTERS = 80  # characters of a keyword's value that are kept, including the ellipsis
 ANY_SCALAR = "any text, number, boolean or null"  # a replacement, where a schema is nested too deeply
 
 
@@ -18,7 +18,8 @@ class DroppedKeyword:
 
     Attributes:
         path: JSON path into the tools (`$[0].parameters.properties.a.pattern`).
-        keyword: name of the keyword; "depth" for a schema that nests too deeply, "strict" for a tool sent without it.
+        keyword: name of the keyword; "depth" for a schema that nests too deeply, "strict" for a tool that is
+            sent without `strict`.
         constraint: `SchemaSupport.name` of the constraint that does not enforce the keyword; several constraints may
             share it.
         value: the keyword's value as JSON, truncated to 80 characters; the limit for "depth", the schema's keys for

@@ -19,10 +19,10 @@ class FormatGrammar:
     """The properties of a text format that a grammar needs.
 
     Attributes:
-        layout: writes the calls.
+        layout: the layout that writes the calls.
         is_repeatable: whether a call has the same text at every position in an answer, so that a grammar can repeat it.
-        barred_character: the first character of the text of calls, which free text must not contain; "" if that is a
-            letter or digit, so that free text cannot be distinguished from a call.
+        barred_character: the first character of the text of calls, which free text must not contain; "" if it is a
+            letter or digit, which free text cannot do without.
         text_end: the character class that the last character of free text before calls must match; "" for any
             character; None if there may be no free text before calls.
     """
@@ -40,17 +40,17 @@ class FormatGrammar:
 
 
 @lru_cache(maxsize=64)
-def find_format_grammar(format: str) -> FormatGrammar:
+def find_format_grammar(format_name: str) -> FormatGrammar:
     """Return the properties of a text format that a grammar needs.
 
     Raises:
         PlanError: the format is unknown, or it does not write the arguments of a call as one JSON object.
     """
-    text_format = get_format(format)
+    text_format = get_format(format_name)
     layout = text_format.layout
     first_call, second_call = (layout.write_call(TextCall("f", dict(_SAMPLE_ARGUMENTS)), index) for index in (0, 1))
     if len(_SAMPLE_ARGUMENTS_PATTERN.findall(first_call)) != 1:
-        raise PlanError(f"the text format {format} does not write arguments as JSON, so no grammar can enforce it")
+        raise PlanError(f"the text format {format_name} does not write arguments as JSON, so no grammar can enforce it")
     first_character = f"{layout.before_calls}{first_call}"[0]
     barred = "" if first_character.isalnum() else first_character
     return FormatGrammar(

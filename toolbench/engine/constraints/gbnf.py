@@ -28,8 +28,9 @@ from toolbench.engine.constraints.schema_support import SizeLimits
 from toolbench.engine.strict_json import write_json
 from toolbench.engine.types import JsonObject
 
-MAX_OTHER_KEYS = 64  # keys that are not in `properties`, after the first key of an object
+MAX_OTHER_KEYS = 64  # maximum number of keys outside of `properties`, after the first key of an object
 _HEX = "[0-9a-fA-F]"
+# One character of a JSON string, or an escape of it. Escapes of surrogates are not allowed.
 _JSON_CHARACTER = (
     r'[^"\\\x00-\x1F\x7F] | "\\" ["\\/bfnrt]'
     rf' | "\\u" ([0-9a-cA-CeEfF] {_HEX}{{3,3}} | [dD] [0-7] {_HEX}{{2,2}})'
@@ -123,6 +124,7 @@ class GbnfGrammar:
         return self.define("space", f"[ \\t\\n]{{0,{max_whitespace}}}") if max_whitespace else '""'
 
     def _define_gap(self, token: str) -> str:
+        """Return a symbol for a token, such as a comma, with optional white space around it."""
         return self.define("gap", f'{self.define_space()} "{token}" {self.define_space()}')
 
     def _define_reference(self, reference: str) -> str:
@@ -237,7 +239,7 @@ class GbnfGrammar:
 
         Args:
             pairs: symbol of key and value, and whether the key is required, in the order of the object.
-            additional: symbol of a key and value that may follow; "" for none.
+            additional: symbol of a further key and value, as in `define_object`; "" for none.
         """
         comma = self._define_gap(",")
         remaining_members = f"({comma} {additional}){{0,{MAX_OTHER_KEYS}}}" if additional else ""
