@@ -1,7 +1,7 @@
 """Celery app of the workers.
 
-A task tells a worker to process trials, a probe, a replay or an import, or to store a heartbeat. The trials, probes,
-replays and imports are rows of the database, so no work is lost with a task.
+A task tells a worker to process trials, a probe, a replay or an import, or to store a heartbeat. Trials, probes,
+replays and imports are rows of the database, so a lost task loses no work.
 """
 
 import os

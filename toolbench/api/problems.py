@@ -70,7 +70,7 @@ class ProblemDocument(Schema):
 
 
 class ProblemError(Exception):
-    """Error that an operation answers with a problem document.
+    """Error of a request that is answered with a problem document.
 
     Attributes:
         status: HTTP status, a key of TITLES.

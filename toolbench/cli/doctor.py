@@ -34,7 +34,8 @@ class InstallationFinding:
     Attributes:
         subject: what was checked.
         sentence: what was found and, if something is wrong, what to do.
-        level: "ok"; "note" if Toolbench runs without this part; "error" if it cannot start or does not work.
+        level: "ok"; "note" if Toolbench runs without this part; "error" if Toolbench cannot
+            start or does not work.
     """
 
     subject: str
@@ -53,7 +54,7 @@ class InstallationFinding:
 
 
 def check_installation(environment: Mapping[str, str]) -> list[InstallationFinding]:
-    """Check everything that `up` needs, and the running instance if there is one.
+    """Check what `up` needs, and the running instance; if no instance runs, check the ports instead.
 
     Args:
         environment: environment variables with which `up` would be started.

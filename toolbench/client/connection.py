@@ -194,8 +194,9 @@ class ToolbenchClient:
     def iter_trials(self, **trial_filter: Any) -> Iterator[RemoteTrial]:
         """Yield the trials that match a filter; the arguments are the parameters of GET /trials.
 
-        The default of `sort` is `order`: all matching trials, those of the newest run first, in the order of its plan.
-        Any other value yields only the newest 10,000, unless `trial_filter` has ids of runs, cells or configurations.
+        By default, `sort` is `order`: all matching trials are yielded, run by run, the newest run first, and within a
+        run as planned. Any other `sort` yields only the newest 10,000 trials, unless `trial_filter` has ids of runs,
+        cells or configurations.
         """
         for row in self._iter_rows("/trials", {"sort": "order"} | trial_filter):
             yield read_document(RemoteTrial, row)

@@ -159,7 +159,7 @@ class RemoteRunDetail:
 
     Attributes:
         live: whether figures can still change.
-        failures: groups of failures, as FailureGroupDocument of the OpenAPI document.
+        failures: failure groups, as FailureGroupDocument of the OpenAPI document.
         retryable: number of trials with infrastructure errors that can be queued again.
         resumable: number of cancelled trials that can be queued again.
         seconds_left: expected time to the end, in seconds; None if it is unknown, or if no trial is queued or running.
@@ -233,7 +233,10 @@ class RemoteTrial:
 
 @dataclass(frozen=True, slots=True)
 class RemoteStep:
-    """Exchange or tool execution of a trial. The attributes have the meaning of `StepDocument` in OpenAPI."""
+    """Exchange or tool execution of a trial.
+
+    The attributes have the meaning of `StepDocument` in the OpenAPI document.
+    """
 
     id: int
     ordinal: int
@@ -309,7 +312,10 @@ class RemoteConversationTrial:
 
 @dataclass(frozen=True, slots=True)
 class RemoteConversation:
-    """Conversation of the playground. The attributes have the meaning of `ConversationDocument`."""
+    """Conversation of the playground.
+
+    The attributes have the meaning of `ConversationDocument` in the OpenAPI document.
+    """
 
     slug: str
     title: str

@@ -78,7 +78,7 @@ def get_schedule(request: HttpRequest, schedule_id: int) -> dict[str, Any]:
 def get_trend(request: HttpRequest, schedule_id: int, query: Query[TrendQuery]) -> list[dict[str, Any]]:
     """Return the series of a schedule, one for each configuration, with the result of the drift test.
 
-    The order of the series by this result: worse, better, untested, steady.
+    The series are sorted by this result: worse, better, untested, steady.
     """
     _get_schedule_or_404(schedule_id)
     return [_build_trend_line(line) for line in get_trend_page(schedule_id, query.measure).lines]
@@ -179,7 +179,7 @@ def send_test_message(request: HttpRequest, rule_id: int) -> dict[str, str]:
 
 @router.get("/alerts", response=AlertListDocument, auth=READ)
 def list_alerts(request: HttpRequest, query: Query[AlertQuery]) -> dict[str, Any]:
-    """List the alerts with their messages, newest first, without those of deleted runs."""
+    """List the alerts with their messages, newest first. Alerts of deleted runs are left out."""
     is_open = None if query.state == "all" else query.state == "open"
     rows = list_alerts_before(schedule_id=query.schedule, is_open=is_open, before=query.cursor, limit=query.limit + 1)
     page_rows = rows[: query.limit]

@@ -128,7 +128,7 @@ def download_report(request: HttpRequest, run_id: int) -> HttpResponseBase:
 
 @router.get("/runs/{int:run_id}/bundle.zip", auth=READ)
 def download_bundle(request: HttpRequest, run_id: int, query: Query[PrivateQuery]) -> HttpResponseBase:
-    """Return the evidence bundle of a run, which another installation imports."""
+    """Return the evidence bundle of a run, which another installation can import."""
     return _stream_zip(_export(iter_bundle_chunks, run_id, query), run_id, "bundle")
 
 

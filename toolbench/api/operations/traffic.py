@@ -109,7 +109,7 @@ def list_traffic_drafts(request: HttpRequest, query: Query[TrafficDraftQuery]) -
 
 @router.post("/cases/drafts/import", response=SentenceDocument, auth=LAUNCH)
 def import_recorded_traffic(request: HttpRequest, body: TrafficBody) -> dict[str, str]:
-    """Store a draft for each different request of recorded traffic that has none yet."""
+    """Store a draft for each different request of recorded traffic, unless the request has a draft already."""
     result = import_traffic(body.text.encode("utf-8", "replace"), body.file_name)
     record(request, Action.IMPORTED, f"recorded traffic: {result.sentence}", "/cases/drafts/")
     reasons = [f"Skipped {group.count:,}: {group.reason}." for group in result.skipped]
