@@ -35,12 +35,12 @@ def check_rate(name: str, method: str) -> None:
 
 
 def count_refusal(address: str) -> None:
-    """Count a request with an invalid token from an IP address, and check the number of them in this minute.
+    """Count a request with an invalid token from an IP address, and check how many there were in this minute.
 
     Requests with a valid token from the same address are not counted.
 
     Raises:
-        ProblemError: the address sent more than API_REFUSALS_PER_MINUTE of them in this minute (429).
+        ProblemError: the address sent more than API_REFUSALS_PER_MINUTE such requests in this minute (429).
     """
     if _count(f"refused:{address}") > settings.API_REFUSALS_PER_MINUTE:
         raise _build_limit_error("Too many requests with an invalid token came from this address.")

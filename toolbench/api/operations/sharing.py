@@ -74,8 +74,8 @@ class PrivateQuery(QuerySchema):
     """Choice of what a file includes.
 
     Attributes:
-        private: whether the file includes the trials of private test cases. If false and all test cases of the run
-            are private, the answer is 409.
+        private: whether the file includes the trials of private test cases. If false and the run has only private
+            test cases, the answer is 409.
     """
 
     private: bool = False

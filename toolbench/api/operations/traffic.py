@@ -27,7 +27,7 @@ class TrafficDraftDocument(Schema):
         calls: name and JSON arguments of each expected call; [] if no call is expected.
         count: number of equal requests.
         answers: number of different answers; the most frequent one is expected.
-        model: name of the model that gave the answers.
+        model: name of the model that gave the expected answer.
         masked: whether a secret was masked.
         file_name: name of the imported file or text.
     """

@@ -21,10 +21,10 @@ _LIMIT_TRANSFORMS = {
     "max_completion_tokens": "max_tokens_to_max_completion_tokens",
     "max_tokens": "max_completion_tokens_to_max_tokens",
 }
-# Request transforms that rename the reasoning effort, by the name that the endpoint reads.
+# Request transforms that move the reasoning effort to the field that the endpoint reads, by name of this field.
 _EFFORT_TRANSFORMS = {
     "reasoning_effort": ["reasoning_object_to_reasoning_effort"],
-    "output_config.effort": ["reasoning_object_to_reasoning_effort"],  # the wire format anthropic renames the result
+    "output_config.effort": ["reasoning_object_to_reasoning_effort"],  # the wire format anthropic does the rest
     "reasoning.effort": ["reasoning_effort_to_reasoning_object"],
     "thinking.budget_tokens": ["reasoning_object_to_reasoning_effort", "reasoning_effort_to_thinking_budget"],
 }
