@@ -102,7 +102,7 @@ def build_problem(
 
 
 def build_field_problem(errors: Sequence[FieldProblem]) -> HttpResponse:
-    """Return the problem (422) of a request with values that have to be changed."""
+    """Return the problem (422) of a request with values that have to be changed; its detail has up to 5 messages."""
     detail = " ".join(dict.fromkeys(error.message for error in errors[:5]))
     return build_problem(422, detail, errors=[error.model_dump() for error in errors[:MAX_ERRORS]])
 

@@ -21,7 +21,7 @@ _TOKEN = re.compile("[!-~]+")  # ASCII characters that are printable, without th
 
 @dataclass(slots=True)
 class Transport:
-    """HTTP client of one server with a cache of its answers.
+    """Connection to one server, with a cache of the server's answers.
 
     Attributes:
         http: HTTP client with the address and the token.

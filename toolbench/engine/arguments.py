@@ -13,7 +13,7 @@ _CODE_FENCE = "```"
 def read_arguments(
     raw_arguments: object, max_bytes: int, *, parsed_value: object = None, is_standard_only: bool = False
 ) -> ReadArguments:
-    """Read the arguments of a call. For arguments that cannot be read, the result has a status; no exception is raised.
+    """Read the arguments of a call. If they cannot be read, the status of the result says so; no exception is raised.
 
     None and blank text are read as an empty object, unless `is_standard_only` is set. A text may be enclosed in a code
     fence. The JSON may be double-encoded once: a JSON string whose text is the JSON object.

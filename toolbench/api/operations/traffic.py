@@ -62,7 +62,7 @@ class TrafficDraftListDocument(Schema):
 
 
 class TrafficDraftQuery(QuerySchema):
-    """State and page of the list.
+    """State of the drafts, and page of their list.
 
     Attributes:
         state: state of the drafts.

@@ -24,7 +24,7 @@ _LIMIT_TRANSFORMS = {
 # Request transforms that move the reasoning effort to the field that the endpoint reads, by name of this field.
 _EFFORT_TRANSFORMS = {
     "reasoning_effort": ["reasoning_object_to_reasoning_effort"],
-    "output_config.effort": ["reasoning_object_to_reasoning_effort"],  # the wire format anthropic does the rest
+    "output_config.effort": ["reasoning_object_to_reasoning_effort"],  # the wire format renames reasoning_effort
     "reasoning.effort": ["reasoning_effort_to_reasoning_object"],
     "thinking.budget_tokens": ["reasoning_object_to_reasoning_effort", "reasoning_effort_to_thinking_budget"],
 }

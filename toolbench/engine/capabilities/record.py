@@ -14,7 +14,7 @@ from toolbench.engine.types import JsonObject
 Ternary: TypeAlias = bool | None
 Source: TypeAlias = Literal["declared", "probed", "measured"]
 
-AUTHORITY: tuple[Source, ...] = ("declared", "probed", "measured")  # in ascending order
+AUTHORITY: tuple[Source, ...] = ("declared", "probed", "measured")  # sources in ascending order of authority
 MIN_CALL_TURNS = 20  # turns with an attempted call; with fewer, the stability is not rated
 # Largest error rate for each stability: turns whose call cannot be read / turns with an attempted call.
 MAX_ERROR_RATE_FOR_HIGH = 0.02

@@ -35,7 +35,7 @@ _JSON_CHARACTER = (
     r'[^"\\\x00-\x1F\x7F] | "\\" ["\\/bfnrt]'
     rf' | "\\u" ([0-9a-cA-CeEfF] {_HEX}{{3,3}} | [dD] [0-7] {_HEX}{{2,2}})'
 )
-# 29 February is not allowed, since a grammar cannot express leap years.
+# 29 February is not allowed, since rules for leap years would make the grammar long.
 _DATE = (
     '[0-9]{4,4} "-" (("0" [13578] | "1" [02]) "-" ("0" [1-9] | [1-2] [0-9] | "3" [0-1])'
     ' | ("0" [469] | "11") "-" ("0" [1-9] | [1-2] [0-9] | "30") | "02-" ("0" [1-9] | "1" [0-9] | "2" [0-8]))'
