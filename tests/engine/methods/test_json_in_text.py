@@ -1,7 +1,7 @@
 import pytest
 
 from toolbench.engine.methods.json_in_text import (
-    MAX_LINES,
+    MAX_CODE_CALLS,
     find_attempted_call,
     find_blocks,
     has_readable_call,
@@ -71,5 +71,5 @@ def test_has_readable_call_distinguishes_complete_and_damaged_calls(text: str, i
 
 def test_has_readable_call_reads_max_lines_at_most() -> None:
     damaged = "f(a=g())\n"
-    assert has_readable_call(damaged * (MAX_LINES - 2) + "f()", NAMES)
-    assert not has_readable_call(damaged * MAX_LINES + "f()", NAMES)
+    assert has_readable_call(damaged * (MAX_CODE_CALLS - 2) + "f()", NAMES)
+    assert not has_readable_call(damaged * MAX_CODE_CALLS + "f()", NAMES)

@@ -7,7 +7,7 @@ from tests.engine.streams import iter_chunks, render_chunk, render_stream
 from toolbench.engine.events import AnswerDecoder, Delta
 from toolbench.engine.loop.turn import build_ask
 from toolbench.engine.loop.turn_setup import prepare_turns
-from toolbench.engine.methods.streaming_calls import MAX_READS, JsonCallWatcher
+from toolbench.engine.methods.streaming_calls import MAX_SEARCHES, JsonCallWatcher
 from toolbench.engine.policy.settings import resolve_policy
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 from toolbench.engine.types import JsonObject
@@ -93,6 +93,6 @@ def test_json_call_watcher_reads_max_reads_times_at_most() -> None:
         return ()
 
     watch = JsonCallWatcher(read)
-    for _ in range(2 * MAX_READS):
+    for _ in range(2 * MAX_SEARCHES):
         watch("a {} b")
-    assert len(texts) == MAX_READS
+    assert len(texts) == MAX_SEARCHES

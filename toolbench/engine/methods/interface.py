@@ -1,4 +1,4 @@
-"""Interface of the methods of requesting calls: they build requests, parse answers and render the history."""
+"""The interface of each method of requesting calls: building requests, parsing answers, rendering the history."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -32,14 +32,14 @@ class CallMethod(ABC):
     ) -> JsonObject:
         """Return a new request body that requests calls of these tools.
 
-        Without tools, the new body is equal to `body`. The method template is an exception: it always replaces the
+        Without tools, the new body is equal to `body`, except in the method `template`, which always replaces the
         messages by a prompt.
 
         Args:
             body: the body so far, with `messages`.
             tools: the offered tools; empty for a request without tools.
             tools_json: the same tools in OpenAI's format, after tool transforms.
-            tool_choice: the tool choice.
+            tool_choice: the tool choice in the form of a chat request.
         """
 
     @abstractmethod
@@ -48,10 +48,10 @@ class CallMethod(ABC):
 
     @abstractmethod
     def build_watcher(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
-        """Return a function that builds a FindCalls for each attempt of a streamed answer.
+        """Return a factory of call finders; each attempt of a streamed answer needs a new call finder.
 
         Returns:
-            The function; None if calls have their own field, so that the decoder already emits their parts.
+            The factory; None if calls have their own field in the answer, whose parts the decoder emits anyway.
         """
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Calls in a text as JSON in any known form, and detection of calls in any text format."""
+"""Search of a text for calls: as JSON in any known form, in any text format, or as code such as `name(…)`."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -13,13 +13,13 @@ from toolbench.engine.methods.inline_reasoning import split_text_reasoning
 from toolbench.engine.strict_json import read_json, read_json_at
 from toolbench.engine.types import JsonObject
 
-MAX_BLOCKS = 32  # fenced blocks that are read in one answer
-MAX_LINES = 32  # lines with a call in code form, such as `name(…)`, whose arguments are read
+MAX_BLOCKS = 32  # fences, or outermost objects, that are read in one text
+MAX_CODE_CALLS = 32  # calls as code in one text whose arguments are read
 
 UNREADABLE_CODES = ("call_cut", "call_unreadable")  # codes of findings about an attempted call that cannot be read
 
 _CALL_CHARACTERS = "<[{("  # a call in any text format has one of these
-# Schema that gives names to the positional arguments of a call in code form, so that they can be read.
+# Schema that gives names to the positional arguments of a call such as `name(1, 2)`, so that they can be read.
 _PLACEHOLDER_SCHEMA: JsonObject = {"properties": {f"value_{position}": {} for position in range(32)}}
 _FENCE = re.compile(r"```[a-zA-Z_]*\s*")
 # The start of JSON that may be a call: an object, a list of objects, or a list that ends before its first item.
@@ -31,7 +31,7 @@ class JsonCall:
     """A call of a known tool in a text.
 
     Attributes:
-        arguments: the arguments as in the JSON: an object, a text, or another value; None for none.
+        arguments: the arguments as in the JSON: an object, a text, or another value; None if they are null or missing.
         is_exact: whether the call has its name under `name`, its arguments, if any, under `arguments`, and no wrapper.
     """
 
@@ -45,8 +45,8 @@ class JsonBlock:
     """An object or list in a text, as JSON or broken JSON.
 
     Attributes:
-        start: offset of the block in the text, including its fence.
-        end: offset after the block, including its fence.
+        start: offset of the block in the text; a fence is part of the block.
+        end: offset after the block.
         value: the JSON value; None if there is none.
         is_broken: whether it begins like an object or a list of objects and is not JSON.
         is_fenced: whether it is in a fence.
@@ -85,9 +85,9 @@ def parse_call(value: object, names: Collection[str]) -> JsonCall | None:
 def find_blocks(text: str) -> Iterator[JsonBlock]:
     """Yield the objects and lists of a text that are in a fence or are the whole text.
 
-    If the text begins like an object or a list of objects, but not with JSON, the whole text is one broken block.
-    Otherwise at most the first 32 fences are read. A fence is ignored if its content is not JSON and does not begin
-    like an object or a list of objects.
+    A text that begins like an object or a list of objects, but not with a valid one, is one broken block. Otherwise at
+    most the first 32 fences are read: content that begins with a valid object or list is a block, content that only
+    begins like an object or a list of objects is a broken block, and other content is ignored.
     """
     text_start = len(text) - len(text.lstrip())
     if text[text_start : text_start + 1] in ("{", "["):
@@ -112,7 +112,7 @@ def find_blocks(text: str) -> Iterator[JsonBlock]:
 def _find_fenced_value(text: str, start: int, content_start: int) -> JsonBlock:
     """Return the block of the fence at `start`, whose content begins at `content_start`.
 
-    If the content does not begin like JSON, the block has no value and is not broken.
+    For content that `find_blocks` ignores, the block has no value and is not broken.
     """
     if text[content_start : content_start + 1] in ("{", "[") and (value_and_end := _read_value_at(text, content_start)):
         value, end = value_and_end
@@ -127,7 +127,7 @@ def _find_fenced_value(text: str, start: int, content_start: int) -> JsonBlock:
 
 
 def _read_value_at(text: str, start: int) -> tuple[Any, int] | None:
-    """Return the JSON value at an offset and its end; None if it is not JSON or nested too deeply."""
+    """Return the JSON value at an offset, and the offset after it; None if `read_json_at` refuses it."""
     try:
         return read_json_at(text, start)
     except InvalidJsonError:
@@ -137,8 +137,8 @@ def _read_value_at(text: str, start: int) -> tuple[Any, int] | None:
 def find_attempted_call(text: str, names: Collection[str]) -> str | None:
     """Return the tool name of a call that the model attempted in its text; None if there is none.
 
-    If a text format finds only a call that cannot be read, the code of that finding is returned instead of a name: one
-    of UNREADABLE_CODES. The name in a call of a text format may be one that is not in `names`.
+    If all calls in text formats are unreadable, the result is the code of the first finding about them, which is one of
+    UNREADABLE_CODES. A call in a text format may have a name that is not in `names`.
     """
     if not any(character in text for character in _CALL_CHARACTERS):
         return None
@@ -158,13 +158,16 @@ def find_attempted_call(text: str, names: Collection[str]) -> str | None:
 
 
 def has_readable_call(text: str, names: Collection[str]) -> bool:
-    """Return whether a text has a readable call of one of these tools: in a text format, as JSON or as code."""
+    """Return whether a text has a readable call: of any tool in a text format, of a known one as JSON or code.
+
+    `names` are the names of the known tools.
+    """
     if parse(text, tools=[{"name": name} for name in names]).calls:
         return True
     if any(parse_call(block.value, names) for block in find_blocks(text)):
         return True
     return any(
-        _has_readable_arguments(line, name) for line, name in islice(_iterate_code_calls(text, names), MAX_LINES)
+        _has_readable_arguments(line, name) for line, name in islice(_iterate_code_calls(text, names), MAX_CODE_CALLS)
     )
 
 
@@ -173,15 +176,12 @@ def _find_mentioned_tool(text: str, names: Collection[str]) -> str | None:
 
 
 def _find_call_as_code(text: str, names: Collection[str]) -> str | None:
-    """Return the tool name of a call such as `name(…)` or `name {…}`; None if there is none.
-
-    The call is a line or the whole text.
-    """
+    """Return the tool name of the first call as code; None if there is none."""
     return next((name for _, name in _iterate_code_calls(text, names)), None)
 
 
 def _iterate_code_calls(text: str, names: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield each call in code form as (text, tool name): first the whole text, then its lines."""
+    """Yield (call, tool name) for calls such as `name(…)` or `name {…}`: the whole text first, then its lines."""
     stripped_text, known_names = text.strip().strip("[]` \n"), frozenset(names)
     for line in (stripped_text, *(line.strip() for line in stripped_text.splitlines())):
         if line.endswith((")", "}")):
@@ -190,7 +190,7 @@ def _iterate_code_calls(text: str, names: Collection[str]) -> Iterator[tuple[str
 
 
 def _has_readable_arguments(line: str, name: str) -> bool:
-    """Return whether the arguments of a call in code form can be read: Python values, or a JSON value."""
+    """Return whether the arguments can be read: as Python values in `name(…)`, as JSON in `name {…}`."""
     if line.startswith(f"{name}("):
         return bool(parse(f"[{line}]", tools=[{"name": name, "parameters": _PLACEHOLDER_SCHEMA}]).calls)
     try:

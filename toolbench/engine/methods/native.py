@@ -16,8 +16,8 @@ from toolbench.engine.wire_formats.parse_answer import get_message_text, list_st
 class NativeMethod(CallMethod):
     """Method that sends tools and receives calls in the fields of the wire format.
 
-    A call that the model writes into its text does not run; it is reported if the answer has no calls in their field.
-    With `sends_instruction`, the system message tells the model to fill in parameters and to write no JSON.
+    A call that the model writes into its text does not run; it is reported if the answer has no `tool_calls`. With
+    `sends_instruction`, the system message tells the model to fill in parameters and to write no JSON into its text.
     """
 
     method = "native"

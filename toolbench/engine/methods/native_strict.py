@@ -1,4 +1,4 @@
-"""Native strict tools: the endpoint enforces the schema of arguments."""
+"""Native tools in strict mode: the endpoint enforces the schema of the arguments."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,10 +14,10 @@ from toolbench.engine.types import JsonObject, Message, TransformChange, get_cal
 
 
 class NativeStrictMethod(NativeMethod):
-    """Method that sends strict tools by one of TOOL_CONSTRAINTS.
+    """Method that sends tools in a strict mode, `strict_tools` (OpenAI) or `strict_tool_use` (Anthropic).
 
-    A strict schema of OpenAI requires all keys, so the model gives null for optional ones. These nulls are removed from
-    the arguments, since the tool's own schema may not allow them.
+    OpenAI's strict mode requires all properties, so the model gives null for optional ones. These nulls are removed
+    from the arguments, since the tool's own schema may not allow them.
     """
 
     method = "constrained"

@@ -10,11 +10,12 @@ class ParsedAnswer:
 
     Attributes:
         calls: calls in OpenAI's format.
-        text: the text without the calls; the whole text if none was read.
-        method_used: the method used: tool_use, json_fallback, constrained, template or text.
+        text: the text of the answer, without the calls and reasoning read from it and the JSON of a final answer.
+        method_used: tool_use, json_fallback, constrained or template; text if no call and no JSON of a final answer was
+            read.
         has_unexecuted_call: whether the model attempted a call that will not run.
         message: the answer for the history; None if it is the received message.
-        parse_errors: parse errors with details; if empty, those of the `parse_error` findings are used.
+        parse_errors: parse errors with details; if empty, the loop builds one for each `parse_error` finding.
         changes: the changes that repairs made.
         parsed_arguments: the arguments of each call, if the method parsed them already; else empty.
         token_limit_findings: more findings, which apply only if the answer ended at the token limit.
@@ -33,11 +34,11 @@ class ParsedAnswer:
 
 
 def build_unexecuted_answer(text: str, code: str, message: str, path: str = "$.content") -> ParsedAnswer:
-    """Return the parsed answer of a text with an attempted call that will not run, and a finding about it."""
+    """Return a parsed answer without calls, with one finding about an attempted call that will not run."""
     return ParsedAnswer((), text, "text", (Finding(code, message, path),), has_unexecuted_call=True)
 
 
 def build_unasked_calls_answer(text: str) -> ParsedAnswer:
-    """Return the parsed answer of a message with structured calls although the request had no tools."""
+    """Return a parsed answer for `tool_calls` in an answer whose request had no `tools`; none will run."""
     message = "The answer has tool_calls although no tools were sent; they were not executed."
     return build_unexecuted_answer(text, "unasked_tool_calls", message, "$.tool_calls")

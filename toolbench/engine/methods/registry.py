@@ -1,4 +1,4 @@
-"""The methods of requesting calls: each builds requests, parses answers and renders the history."""
+"""The methods of requesting calls, by their names in the policy."""
 
 from toolbench.engine.constraints.compiling import ConstraintOptions
 from toolbench.engine.constraints.schema_support import CONSTRAINTS, TOOL_CONSTRAINTS
@@ -17,11 +17,11 @@ def build_method(policy: Policy, options: ConstraintOptions | None = None) -> Ca
 
     Args:
         policy: the settings of the run.
-        options: options of a constraint; None for the defaults.
+        options: options of a constraint, used only by the method `constrained`; None for the defaults.
 
     Raises:
-        PlanError: there is no such method, constraint or text format, or the method template does not know the turn
-            tokens of the text format.
+        PlanError: there is no such method, constraint or text format, or the turn tokens of the text format, which the
+            method `template` needs, are not known.
     """
     method, constraint = policy.method, policy.constraint
     if method == "native":

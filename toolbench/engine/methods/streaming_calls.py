@@ -7,7 +7,7 @@ from typing import Protocol
 from toolbench.engine.events import AnswerDecoder, Delta, OnDelta
 from toolbench.engine.types import JsonObject, Message, Turn
 
-MAX_READS = 32  # positions of one answer at which calls are searched
+MAX_SEARCHES = 32  # searches for calls in one answer
 _QUOTE_OR_BRACKET = re.compile(r'["{}\[\]]')
 _STRING_END_OR_ESCAPE = re.compile(r'["\\\n]')
 _OPENING_BRACKETS = {"}": "{", "]": "["}
@@ -20,25 +20,25 @@ FindCalls = Callable[[str], Sequence[JsonObject]]
 class JsonCallWatcher:
     """Finder of calls that are one JSON value each.
 
-    When a value is closed, `find_calls_in_text` is called with the whole text so far, at most 32 times. It is not
-    called again after it has returned calls.
+    When a value that may be a call ends, `find_calls_in_text` is called with the whole text so far, at most 32 times.
+    It is not called again after it has returned calls.
     """
 
     def __init__(self, find_calls_in_text: Callable[[str], Sequence[JsonObject]]) -> None:
         self._find_calls_in_text = find_calls_in_text
         self._parts: list[str] = []
         self._bracket_tracker = _BracketTracker()
-        self._remaining_reads = MAX_READS
+        self._remaining_searches = MAX_SEARCHES
 
     def __call__(self, part: str) -> Sequence[JsonObject]:
         """Return the calls that are complete with this part of the text."""
-        if not self._remaining_reads:
+        if not self._remaining_searches:
             return ()
         self._parts.append(part)
         if not self._bracket_tracker.feed(part):
             return ()
         calls = self._find_calls_in_text("".join(self._parts))
-        self._remaining_reads = 0 if calls else self._remaining_reads - 1
+        self._remaining_searches = 0 if calls else self._remaining_searches - 1
         return calls
 
 
@@ -58,7 +58,7 @@ class _BracketTracker:
         self._last_text = ""  # the end of the text, where the fence of the next bracket may be
 
     def feed(self, part: str) -> bool:
-        """Return whether a value that may be a call ends in this part."""
+        """Read the next part of the text, and return whether a value that may be a call ends in it."""
         text, index, has_ended = self._last_text + part, len(self._last_text) + self._is_escaped, False
         self._is_escaped = self._is_escaped and not part
         while match := (_STRING_END_OR_ESCAPE if self._is_quoted else _QUOTE_OR_BRACKET).search(text, index):
@@ -72,7 +72,13 @@ class _BracketTracker:
         return has_ended
 
     def _read_character(self, character: str, text: str, index: int) -> bool:
-        """Return whether a value that may be a call ends with this character."""
+        """Update the state by a character, and return whether a value that may be a call ends with it.
+
+        Args:
+            character: a bracket, a quote, or the line break at which open quotes end.
+            text: the text with the character.
+            index: offset of the character in `text`.
+        """
         if character in "{[":
             is_outermost = not (self._open_object_count if character == "{" else self._open_brackets)
             self._open_brackets.append(
@@ -100,9 +106,9 @@ class CallWatchingDecoder:
     A call that was not found while the text was received is emitted by `close`, unless the stream was truncated.
 
     Args:
-        build_decoder: builds the inner decoder for a listener.
+        build_decoder: builds the inner decoder, which calls the given function with each part of the answer.
         on_delta: called with each part of the answer and with each call.
-        build_watcher: builds a FindCalls for each attempt.
+        build_watcher: builds the call finder of each attempt.
     """
 
     def __init__(self, build_decoder: _BuildDecoder, on_delta: OnDelta, build_watcher: Callable[[], FindCalls]) -> None:

@@ -1,4 +1,4 @@
-"""The method template: the conversation is sent as one prompt with a model family's turn tokens.
+"""The method `template`, which sends the conversation as one prompt with a model family's turn tokens.
 
 The endpoint completes raw text, so the model reads exactly the prompt that is sent.
 """
@@ -44,10 +44,10 @@ class TemplateMethod(CallMethod):
 
     Args:
         text_format: name of the text format; `auto` is hermes.
-        guess_untyped: whether tagged values without a type in the schema are read as JSON if they are valid JSON.
+        guess_untyped: whether a value in a tag, whose type no schema states, is read as JSON if it is valid JSON.
 
     Raises:
-        PlanError: the turn tokens of the format are not known.
+        PlanError: there is no such text format, or its turn tokens are not known.
     """
 
     method = "template"
@@ -58,11 +58,11 @@ class TemplateMethod(CallMethod):
         self._guess_untyped = guess_untyped
         self._stop_texts = get_turn_spec(self.text_format).stop_texts
         blocks = [block for block in get_format(self.text_format).blocks if block.end_markers]
-        is_stopped = [bool({*block.end_markers} & {*self._stop_texts}) for block in blocks]
-        self._has_stopped_ends = any(is_stopped)
-        # Start markers of blocks whose end markers are no stop texts.
+        has_stop_texts = [bool({*block.end_markers} & {*self._stop_texts}) for block in blocks]
+        self._has_stopped_ends = any(has_stop_texts)
+        # Start markers of the blocks that have no stop text among their end markers.
         self._unstopped_starts = tuple(
-            block.start_marker for block, is_cut in zip(blocks, is_stopped, strict=True) if not is_cut
+            block.start_marker for block, has_stop_text in zip(blocks, has_stop_texts, strict=True) if not has_stop_text
         )
 
     def prepare_body(
@@ -104,9 +104,9 @@ class TemplateMethod(CallMethod):
         )
 
     def _list_stopped_end_findings(self, parsed_text: ParsedText) -> tuple[Finding, ...]:
-        """Return the findings about missing end markers that are stop texts.
+        """Return the findings about missing end markers, if these markers are stop texts.
 
-        Endpoints leave stop texts out, so such a marker is missing only if the answer ended at the token limit.
+        Endpoints leave stop texts out of answers, so these findings count only if the answer ended at the token limit.
         """
         is_end_stopped = self._has_stopped_ends and not any(
             call.raw_text.startswith(self._unstopped_starts) for call in parsed_text.calls
@@ -114,7 +114,7 @@ class TemplateMethod(CallMethod):
         return tuple(finding for finding in parsed_text.findings if is_end_stopped and finding.code == "closer_missing")
 
     def build_watcher(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
-        """Return a function that builds a call finder for each attempt of a streamed answer; see CallMethod."""
+        """Return a factory of call finders; see CallMethod."""
         return lambda: _build_call_finder(stream(self.text_format, tools, guess_untyped=self._guess_untyped))
 
     def build_assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
@@ -138,8 +138,8 @@ def _to_openai_call(call: TextCall) -> JsonObject:
 def _to_prompt_messages(messages: Iterable[Message]) -> Iterator[PromptMessage]:
     """Yield messages in OpenAI's format as messages of a prompt.
 
-    Results of calls that share an id, or have none, belong to these calls in order. A result whose call is not in an
-    earlier message, and a message of any other role, becomes a user message.
+    If several calls of a message have the same id or no id, their results belong to them in order. A result without an
+    earlier call becomes a user message, as does a message of an unknown role.
     """
     calls_by_id: dict[str, list[TextCall]] = {}
     for message in messages:
@@ -171,7 +171,7 @@ def _get_reasoning(message: Message) -> str:
 
 
 def _to_text_call(call: JsonObject) -> TextCall:
-    """Return a call for a prompt; arguments that are not an object become an empty one."""
+    """Return a call for a prompt; arguments that are neither an object nor its JSON text become an empty object."""
     function = get_called_function(call)
     arguments = function.get("arguments")
     arguments_object = find_object(arguments) if isinstance(arguments, str) else get_object(arguments)

@@ -1,4 +1,4 @@
-"""Calls in a text that are not in a valid fenced block: without a fence, or in a broken block."""
+"""Calls as JSON in a text outside of valid fenced blocks: without a fence, or in a broken block."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -28,8 +28,8 @@ class RepairedBlock:
     """A block of a text in which repairs made a call of a known tool readable.
 
     Attributes:
-        start: offset of the block in the text, fence included.
-        end: offset after the block, fence included.
+        start: offset of the block in the text; a fence is part of the block.
+        end: offset after the block.
         block_text: the text of the block without its fence, before repairs.
     """
 
@@ -43,7 +43,7 @@ class RepairedBlock:
 def find_bare_blocks(text: str, names: Collection[str]) -> Iterator[JsonBlock]:
     """Yield the JSON objects among the first 32 outermost `{…}` of a text, with or without a fence.
 
-    No object is yielded if the text has no tool name or has markers of other formats.
+    No object is yielded if the text has none of the tool names, or one of CALL_MARKERS.
     """
     if not any(name in text for name in names) or any(marker in text for marker in CALL_MARKERS):
         return

@@ -1,4 +1,4 @@
-"""The method text_json: an instruction requests calls as fenced JSON; no `tools` are sent."""
+"""The method `text_json`, which requests calls as fenced JSON by an instruction and sends no `tools`."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -28,9 +28,9 @@ CALL_ID = "text_call_1"
 class TextJsonMethod(TextCallMethod):
     """Method that reads one call of an answer: the first fenced JSON that names a known tool.
 
-    JSON that is the whole text needs no fence. If there is no such call, the method reads the first object without a
-    fence that is a call, or else a call that the policy's repairs make readable. A call that cannot be read, or whose
-    end is missing, is reported and never runs.
+    JSON that is the whole text needs no fence. If there is no such call, the method reads the first object anywhere in
+    the text that is a call, or else a call that the policy's repairs make readable. A call that cannot be read, or
+    whose end is missing, is reported and never runs.
     """
 
     method = "text_json"
@@ -76,7 +76,7 @@ class TextJsonMethod(TextCallMethod):
         return ParsedAnswer((openai_call,), other_text, "json_fallback", findings, parsed_arguments=(call.arguments,))
 
     def build_watcher(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
-        """Return a function that builds a call finder for each attempt of a streamed answer; see CallMethod."""
+        """Return a factory of call finders; see CallMethod."""
         names = [tool.name for tool in tools]
         return lambda: JsonCallWatcher(lambda text: self._parse_text({}, remove_partial_reasoning(text), names).calls)
 
@@ -94,7 +94,7 @@ def _list_values(block: JsonBlock) -> list[object]:
 
 
 def _build_repaired_answer(text: str, repaired_block: RepairedBlock) -> ParsedAnswer:
-    """Return the parsed answer for a call that needed repairs; the answer has no calls if the call is truncated."""
+    """Return the parsed answer for a call that needed repairs; it has no calls if the end of the call is missing."""
     repaired_arguments = repaired_block.repaired_arguments
     parse_error = build_parse_error(
         "json_fallback",
@@ -145,7 +145,7 @@ def _build_answer_without_call(message: Message, text: str, names: Sequence[str]
 
 
 def _has_unreadable_block(text: str) -> bool:
-    """Return whether a block of the text is broken JSON or has the form of a call."""
+    """Return whether a block of the text is broken JSON, or a call, which then is of an unknown tool."""
     return any(block.is_broken or _has_call_shape(block.value) for block in find_blocks(text))
 
 
