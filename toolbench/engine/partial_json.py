@@ -22,8 +22,8 @@ class JsonEndFinder:
         has_started: whether an object or a list has begun.
         is_in_string: whether the text so far ends inside a string.
         open_brackets: the brackets that are open, outermost first.
-        safe_end: offset in the text fed so far from which an incomplete last member can be removed: after the last
-            opening bracket, or before the last comma if that is later; 0 before both.
+        safe_end: offset in the text fed so far from which an incomplete last member can be removed: that after the
+            last opening bracket, or that of the last comma if it is later; 0 if there is neither.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class JsonEndFinder:
 
 
 def read_partial(text: str) -> Any:
-    """Return the value of an incomplete JSON object or list, or None if nothing can be read.
+    """Return the value of an incomplete JSON object or list, or None if it cannot be read.
 
     Open strings, objects and lists are closed at the end of the text. A key without a value is removed, as is a number
     or literal that is not valid yet (`1.`, `tru`); a number that is valid so far (`12` of `123`) is kept. The time is

@@ -18,10 +18,10 @@ ParseValue = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class KeyKind:
-    """The type of a policy value.
+    """The kind of a policy key.
 
     Attributes:
-        name: the name of the type for documentation, such as `flag`.
+        name: the name of the kind for documentation, such as `flag`.
         accepts: a noun phrase for the accepted values, used in error messages.
         parse_value: returns the parsed value, or None for the default; raises ValueError, TypeError or RecursionError
             for a value that is not accepted.
@@ -52,7 +52,7 @@ def normalise_name(text: str) -> str:
 
 
 def build_choice_kind(*names: str, aliases: Mapping[str, str] | None = None) -> KeyKind:
-    """Return the kind for one of these names.
+    """Return the kind for values that are one of these names.
 
     Args:
         *names: the accepted names.
@@ -141,10 +141,12 @@ OBJECT = KeyKind("object", "an object", _parse_object, BY_LEAF)
 ALIAS_MAP = KeyKind(
     "aliases", "an object of texts: each name that a model uses, with the tool's own name", _parse_aliases, BY_LEAF
 )
-NAME_LIST = KeyKind("list", "a list of names, or one text with commas; [] resets the setting", _parse_names, UNION)
+NAME_LIST = KeyKind(
+    "list", "a list of names, or a text of names with commas between them; [] resets the setting", _parse_names, UNION
+)
 TRANSFORM_LIST = KeyKind(
     "transforms",
-    "an ordered list of transform names, or one text with commas; [] resets the setting",
+    "an ordered list of transform names, or a text of names with commas between them; [] resets the setting",
     _parse_normalised_names,
     UNION,
 )
@@ -153,7 +155,7 @@ TRANSFORM_LIST = KeyKind(
 def build_methods_kind(*names: str) -> KeyKind:
     """Return the kind for ordered lists of these names.
 
-    The last layer wins, since joined lists would have no order.
+    The list of the last layer wins, since a layer could not change the order of a joined list.
     """
 
     def parse_methods(value: Any) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ class OverriddenSetting:
 class LayeredValue:
     """The value of one policy key, merged layer by layer, with the layer of each part.
 
-    Parts are the elements of a list with the merge rule UNION and the leaves of an object with BY_LEAF.
+    Parts are the elements of a list with the merge rule UNION and the leaves of an object with the merge rule BY_LEAF.
     """
 
     def __init__(self, key_spec: KeySpec) -> None:
@@ -126,9 +126,9 @@ class LayeredValue:
 
 
 def merge_objects(base: JsonObject, patch: JsonObject) -> JsonObject:
-    """Return a new object: `base` with `patch` merged into it leaf by leaf; other values are replaced.
+    """Return a new object: `base` with `patch` merged into it, objects at every depth; other values replace.
 
-    Values of `patch` are copied. Values that only `base` has are not.
+    Values of `patch` are copied. The new object shares the values that only `base` has.
     """
     result = dict(base)
     for name, value in patch.items():
@@ -142,7 +142,7 @@ def merge_objects(base: JsonObject, patch: JsonObject) -> JsonObject:
 
 
 def iterate_leaves(value: JsonObject, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield dotted name and value of each leaf; an empty object is a leaf."""
+    """Yield name and value of each leaf, such as `provider.order`; an empty object is a leaf."""
     for name, child in value.items():
         if isinstance(child, dict) and child:
             yield from iterate_leaves(child, f"{prefix}{name}.")
@@ -156,9 +156,9 @@ def _render_value(value: Any) -> str:
 
 
 def merge_options(defaults: Mapping[str, Any], *overrides: Mapping[str, Any]) -> JsonObject:
-    """Return request options, merged in ascending priority.
+    """Return request options, merged as by `merge_objects`, without the top-level keys in RESERVED_KEYS.
 
-    Objects are merged at every depth, other values replaced. Top-level keys in RESERVED_KEYS are dropped.
+    Later overrides have priority over earlier ones.
     """
     options: JsonObject = {}
     for layer in (defaults, *overrides):

@@ -39,7 +39,12 @@ def check_tool_set(tools_json: Sequence[JsonObject], policy: Policy) -> None:
 def get_max_calls(policy: Policy, options: JsonObject) -> int | None:
     """Return how many calls of one answer are kept; None for all.
 
-    One call is kept if calls must be serial, or if parallel calls are off and the policy sets no number.
+    One call is kept if the policy has `serial_calls`, or if it sets no number and the request has
+    `parallel_tool_calls: false`.
+
+    Args:
+        policy: the settings of the run.
+        options: the options of the request.
     """
     if policy.serial_calls:
         return 1
@@ -49,5 +54,5 @@ def get_max_calls(policy: Policy, options: JsonObject) -> int | None:
 
 
 def is_parallel_allowed(options: JsonObject) -> bool:
-    """Return whether calls of one answer may run at the same time: unless `parallel_tool_calls` is false."""
+    """Return whether several calls of one answer are allowed; false only for `parallel_tool_calls: false`."""
     return options.get("parallel_tool_calls") is not False

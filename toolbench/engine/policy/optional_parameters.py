@@ -11,8 +11,11 @@ from toolbench.engine.events import ExchangeError
 REFUSAL_CODES = ("request_rejected", "unprocessable")  # error codes of requests that were refused for their content
 _REFUSAL_STATUSES = (400, 422)
 _MAX_READ_CHARACTERS = 4000  # of the message and the hint of an error
+# The words of a message that suggest another parameter, such as "use max_completion_tokens instead".
 _SUGGESTION = re.compile(r"(?i)\b(?:did you mean|use(?!\s+of)|try)\b[^.;\n]*")
+# A place inside messages or tools, such as "messages[0]", "tools.1" or "role".
 _NESTED_LOCATION = re.compile(r"(?i)\b(?:messages|tools|contents|input)\s*(?:\[|\.|/)\s*\d|\broles?\b")
+# The location of a pydantic error, such as `"loc": ["body", "seed"]`.
 _LOCATION = re.compile(r"""(?i)["']loc["']\s*:\s*[\[(]([^\])]*)[\])]""")
 _QUOTES = "[\"'`‘’“”]"
 _PARAMETER_NOUN = r"(?:parameters?|params?|arguments?|fields?|property|properties|options?|keys?)"
@@ -24,8 +27,8 @@ class OptionalParameter:
 
     Attributes:
         difference: a sentence on how a trial without the parameter differs; "" if nothing that is measured differs.
-        is_common_word: whether the name is a common word, so that an error message names the parameter only if the name
-            is in quotes, in a path, or beside a word such as "parameter".
+        is_common_word: whether the name is a common word. A message then names the parameter only if the name is marked
+            as one, such as by quotes, in a path, or beside the word "parameter".
     """
 
     name: str
@@ -47,11 +50,11 @@ def describe_difference(name: str) -> str:
 
 
 def list_refused_parameters(error: ExchangeError, body_keys: Collection[str]) -> tuple[str, ...]:
-    """Return the optional parameters that the request had and the refusal names; () for other errors.
+    """Return the optional parameters of the request that a refusal names; () if the error is not a refusal.
 
     An error is a refusal if its code is one of REFUSAL_CODES and its status is 400, 422, unknown or below 300. If the
-    error has location fields (`param`, `loc`), only these count, otherwise its message. A message about a place inside
-    messages or tools names no parameter, and a name that the message suggests to use instead does not count.
+    error has location fields (`param`, `loc`), only they count, otherwise its message. A message about a place inside
+    messages or tools names no parameter, and a parameter that the message suggests does not count.
 
     Args:
         error: the error of the request.
@@ -89,12 +92,12 @@ def _get_first_key(location: str) -> str:
 
 
 def _normalise_name(name: str) -> str:
-    """Return a name without underscores in lower case: some vendors write `presencePenalty`."""
+    """Return a name without underscores, in lower case, since some vendors write `presencePenalty`."""
     return name.replace("_", "").lower()
 
 
 def _is_parameter_named(parameter: OptionalParameter, text: str) -> bool:
-    """Return whether an error message names the parameter as a parameter."""
+    """Return whether an error message names the parameter; a common word must be marked as a parameter."""
     name = "_?".join(map(re.escape, parameter.name.split("_")))
     if not parameter.is_common_word:
         return re.search(rf"(?i)(?<![\w.-]){name}(?![\w-])", text) is not None

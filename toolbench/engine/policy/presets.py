@@ -17,7 +17,8 @@ from toolbench.engine.types import JsonObject
 
 _DATA: JsonObject = json.loads((Path(__file__).parents[1] / "data" / "presets.json").read_text("utf-8"))
 
-INFRASTRUCTURE = "infrastructure"  # the preset, and its layer, of all strategies except raw and wire_standard
+# Name of the preset, and of its layer, that all strategies except raw and wire_standard have.
+INFRASTRUCTURE = "infrastructure"
 STRATEGIES: tuple[str, ...] = tuple(_DATA["strategies"])
 
 Layers = tuple[tuple[str, JsonObject], ...]
@@ -38,7 +39,7 @@ class PatchSet:
 
     Attributes:
         profile: patch of the sampling profile.
-        preset: patch of the preset that the strategy names, for presets that are not built in.
+        preset: patch of the preset that the strategy names; empty for a built-in preset.
         run: patch of the run.
         scenario: patch of the scenario.
     """
@@ -79,7 +80,7 @@ def get_provider_patch(template: str) -> JsonObject:
 
 
 def has_no_defaults(strategy: str) -> bool:
-    """Return whether a strategy, such as raw, uses no defaults of infrastructure and provider."""
+    """Return whether a strategy, such as raw, has neither infrastructure nor provider defaults."""
     definition = _DATA["strategies"].get(normalise_name(strategy))
     return definition is not None and not definition["infrastructure"]
 
@@ -129,10 +130,10 @@ def build_layers(
 ) -> Layers:
     """Return name and patch of each layer, lowest first, without empty ones.
 
-    The strategy raw has no defaults of Toolbench below `patches`; wire_standard reads only what the published standards
-    allow; baseline has the defaults of infrastructure and provider; production also the model's workarounds. Any other
-    strategy is the preset of that name on top of baseline. If the case study published the preset, the defaults that
-    were added to the infrastructure since then are turned off.
+    The strategy raw has no layer of Toolbench's defaults; wire_standard has only the patch that limits calls to the
+    published standards; baseline has the layers of infrastructure and provider; production also has the model's
+    workarounds. Any other strategy is the preset of that name on top of baseline. If the case study published the
+    preset, the defaults that were added to the infrastructure since then are turned off.
 
     Args:
         strategy: name of a strategy or preset.
@@ -173,10 +174,10 @@ def list_case_study_presets() -> tuple[str, ...]:
 
 
 def _get_strategy_addition(name: str) -> JsonObject:
-    """Return the settings added to a preset that is the strategy; {} unless the case study published the preset.
+    """Return further settings for a preset used as the strategy; {} unless the case study published the preset.
 
-    They turn off what Toolbench added to the infrastructure after the publication. They are not added to a preset that
-    is the default of a provider or a workaround, so that production keeps the settings of the infrastructure.
+    They turn off what Toolbench added to the infrastructure after the publication. Provider defaults and workarounds
+    are presets, too, but get no further settings, so that production keeps the settings of the infrastructure.
     """
     is_published = _DATA["aliases"].get(normalise_name(name), normalise_name(name)) in list_case_study_presets()
     patch: JsonObject = _DATA["case_study"]["as_strategy"] if is_published else {}
@@ -199,9 +200,9 @@ def _is_rule_match(rule: JsonObject, model_name: str) -> bool:
 
 
 def _merge_patches(patches: Iterable[JsonObject]) -> JsonObject:
-    """Return one patch for several.
+    """Return several patches as one.
 
-    Lists are joined without repeats, objects merged, other values replaced by later ones.
+    Lists are joined without repetitions, objects are merged at every depth, and later ones of other values win.
     """
     merged_patch: JsonObject = {}
     for patch in patches:

@@ -1,10 +1,9 @@
 """The policy: all settings of a trial, resolved from layers of patches.
 
 The fields of Policy are the only table of policy keys: validation, merging, forms and documentation read them.
-
-A layer is (name, patch), the lowest first. A key that a patch does not have is untouched. `null` resets a key to the
-engine's default. Objects merge leaf by leaf. Lists are ordered unions, and [] resets a list. For other values, and
-for the list `paths`, whose order matters, the last layer wins.
+Each layer is a pair (name, patch); the lowest is the first. A key that a patch does not have keeps its value. `null`
+resets a key to the engine's default. Objects merge leaf by leaf. Lists are joined in order, without repetitions, and []
+resets a list. For other values, and for the list `paths`, whose order matters, the last layer wins.
 """
 
 from collections.abc import Iterable, Mapping
@@ -55,7 +54,7 @@ FINAL_ANSWER_PROMPT = "Please provide your final answer."
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """All settings of the loop. Do not modify its objects; they are copies of those in the patches."""
+    """All settings of the loop. Do not modify the objects in it, which are copies of those in the patches."""
 
     tool_use_mode: str = field(
         default="relaxed",
@@ -127,7 +126,7 @@ class Policy:
         default=("native", "template", "constrained", "text_json"),
         metadata=build_metadata(
             build_methods_kind(*METHODS),
-            "The methods from which auto chooses, in this order: the first one that the endpoint supports is used.",
+            "The methods from which the method auto chooses: the first of this list that the endpoint supports.",
         ),
     )
     max_turns: int = field(
@@ -141,7 +140,7 @@ class Policy:
         default="auto",
         metadata=build_metadata(
             TOOL_CHOICE,
-            "Sent with tools. In enforced mode, a constraint treats auto as required until a call was made.",
+            "The tool choice. In enforced mode, a constraint treats auto as required until a call was made.",
         ),
     )
     tool_allowlist: tuple[str, ...] = field(
@@ -254,7 +253,9 @@ class Policy:
     )
     response_transforms: tuple[str, ...] = field(
         default=(),
-        metadata=build_metadata(TRANSFORM_LIST, "Transforms of an answer, in order (calls in text: native only)."),
+        metadata=build_metadata(
+            TRANSFORM_LIST, "Transforms of an answer, in order. Only with the method native do they read calls in text."
+        ),
     )
     tool_call_transforms: tuple[str, ...] = field(
         default=(), metadata=build_metadata(TRANSFORM_LIST, "Transforms of the calls of an answer, in order.")
@@ -320,8 +321,8 @@ class Policy:
 
 _ENGINE_DEFAULT = Policy()
 KEYS: dict[str, KeySpec] = {
-    f.name: KeySpec(f.name, f.metadata["kind"], getattr(_ENGINE_DEFAULT, f.name), f.metadata["doc"])
-    for f in fields(Policy)
+    key.name: KeySpec(key.name, key.metadata["kind"], getattr(_ENGINE_DEFAULT, key.name), key.metadata["doc"])
+    for key in fields(Policy)
 }
 
 
@@ -342,9 +343,9 @@ def describe_keys() -> tuple[KeyDescription, ...]:
     """Return the description of each key, in the order of the fields of Policy."""
     return tuple(
         KeyDescription(
-            row.name, row.kind.name, row.kind.accepts, row.kind.merge, row.default, row.doc, row.kind.choices
+            key.name, key.kind.name, key.kind.accepts, key.kind.merge, key.default, key.doc, key.kind.choices
         )
-        for row in KEYS.values()
+        for key in KEYS.values()
     )
 
 
@@ -362,9 +363,9 @@ class ResolvedPolicy:
     """A policy with the origin of each value.
 
     Attributes:
-        origins: the layer of each leaf (`request_overrides.parallel_tool_calls`), each list element
-            (`response_transforms[0]`) and each other key, empty objects and lists included; `engine` is the engine's
-            default.
+        origins: the layer by name of each leaf of an object (`request_overrides.parallel_tool_calls`), each element of
+            a joined list (`response_transforms[0]`) and each other key (`max_turns`, or a key whose object or list is
+            empty). The layer of the engine's defaults is `engine`.
         overridden: settings that a later layer replaced, in the order of the replacing layers.
     """
 
@@ -379,7 +380,7 @@ def resolve_policy(layers: Iterable[Layer]) -> ResolvedPolicy:
     Raises:
         PolicyError: a key is unknown or a value is invalid; it lists all problems of all layers.
     """
-    values = {name: LayeredValue(row) for name, row in KEYS.items()}
+    values = {name: LayeredValue(key_spec) for name, key_spec in KEYS.items()}
     overridden_settings: list[OverriddenSetting] = []
     problems: list[PolicyProblem] = []
     for layer, patch in layers:
