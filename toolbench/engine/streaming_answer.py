@@ -13,7 +13,7 @@ class StreamingCall:
 
     Attributes:
         name: the tool's name; "" until it is received.
-        is_complete: whether the arguments are complete. Do not execute the call before that.
+        is_complete: whether the arguments are complete. Do not execute the call while they are not.
     """
 
     name: str = ""
@@ -29,7 +29,7 @@ class StreamingCall:
     def arguments(self) -> Any:
         """The value of the arguments so far (see `read_partial`); None if they cannot be read yet.
 
-        Each access parses the whole text again, in linear time.
+        Each access parses all of `arguments_text` again, in linear time.
         """
         return read_partial(self.arguments_text)
 
@@ -43,8 +43,8 @@ class StreamingCall:
 class StreamingAnswer:
     """The state of a streaming answer, built from the events of the loop.
 
-    Pass every event to `take` and read the attributes at any time. The state is cleared by the first delta of a new
-    turn or of a new attempt of a turn, and when a turn is repeated without tools.
+    Pass every event to `take`, and read the attributes at any time. The first delta of a new turn, or of a new attempt
+    of a turn, clears the state, and so does the event `llm_request_retry`, after which the turn is repeated.
 
     Attributes:
         calls: the calls so far, in the order of the answer.

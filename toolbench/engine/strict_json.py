@@ -1,7 +1,7 @@
 """Strict reading and writing of JSON: every value that is read can be walked and written again.
 
-NaN, infinity, numbers beyond Python's digit limit and nesting deeper than MAX_DEPTH are refused, so that recursive code
-cannot raise RecursionError on a value that was read.
+NaN, infinity and numbers that are too large for Python are refused. So is nesting deeper than MAX_DEPTH, so that
+recursive code cannot raise RecursionError on a value that was read.
 """
 
 import json
@@ -105,7 +105,7 @@ def write_json(value: Any) -> str:
 
     Raises:
         TypeError: a value has a type that JSON cannot represent.
-        ValueError: a number is NaN or infinite.
+        ValueError: a number is NaN, infinite, or has more digits than Python writes.
         RecursionError: the value is nested too deeply.
     """
     return _ENCODER.encode(value)

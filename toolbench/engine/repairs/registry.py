@@ -30,8 +30,8 @@ for _repair_function in (
     _REPAIRS.register(_repair_function)
 
 REPAIR_NAMES = _REPAIRS.list_names()
-# Repairs after which a call counts as truncated: INVENTING_REPAIRS in any answer, CLOSING_REPAIRS in an answer that was
-# truncated at a limit.
+# Repairs after which a call counts as truncated: INVENTING_REPAIRS in any text, CLOSING_REPAIRS in a text whose end may
+# be missing.
 INVENTING_REPAIRS = ("cut_value",)
 CLOSING_REPAIRS = ("missing_closers", "cut_value")
 MAX_TEXT_LENGTH = 65_536  # characters of the longest text that is repaired
@@ -39,7 +39,7 @@ MAX_TEXT_LENGTH = 65_536  # characters of the longest text that is repaired
 
 @dataclass(frozen=True, slots=True)
 class RepairedArguments:
-    """Arguments that were made readable: the object, its JSON text and the repairs used.
+    """Arguments as an object, after repairs if the text was not a JSON object.
 
     Attributes:
         text: the JSON text of `value`.
@@ -62,10 +62,12 @@ def repair_arguments(text: str, names: Iterable[str], *, is_truncated: bool = Fa
     Args:
         text: the arguments as the model wrote them.
         names: the repairs to try, in this order; unknown names are ignored.
-        is_truncated: whether the answer was truncated at a limit; added closing brackets then count as an invented end.
+        is_truncated: whether the end of the text may be missing, such as in an answer that was truncated at a limit.
+            Closing brackets that a repair adds then count as an invented end.
 
     Returns:
-        The arguments, with `repair_names` () if no repair was needed; None if the repairs do not help.
+        The arguments, with `repair_names` () if no repair was needed; None if the text is too long or the repairs do
+        not help.
     """
     if len(text) > MAX_TEXT_LENGTH:
         return None

@@ -23,13 +23,14 @@ from toolbench.engine.repairs.tokens import (
 _JSON_LITERALS = {"True": "true", "False": "false", "None": "null"}
 _JSON_WORDS = ("true", "false", "null")
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f]")
+# An escape of JSON or Python, or of neither, such as `\q`. Python's \U has eight digits, at most 0010FFFF.
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|U00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4}|.)", re.DOTALL)
 _QUOTE_OR_ESCAPE = re.compile(r"\\.|\"", re.DOTALL)
 _KEY = re.compile(r"[^\W\d][\w$.-]*")
 
 
 def comments(text: str) -> str:
-    """Remove comments from // to a line break and from /* to */; a comment without its end stays."""
+    """Replace each comment by a space: from // to a line break, or from /* to */. A comment without its end stays."""
     return join_tokens(Token(SPACE, " ") if _is_closed_comment(token) else token for token in tokenise(text))
 
 
@@ -64,7 +65,7 @@ def invalid_escapes(text: str) -> str:
 
 
 def unquoted_keys(text: str) -> str:
-    """Add quotes to keys without them."""
+    """Add double quotes to keys without quotes, such as `{city: "Rome"}`."""
     return join_tokens(
         Token(DOUBLE_QUOTED, json.dumps(token.text, ensure_ascii=False))
         if _is_unquoted_key(text_before, token, text_after)
@@ -83,10 +84,10 @@ def trailing_commas(text: str) -> str:
 
 
 def missing_closers(text: str) -> str:
-    """Add missing closing brackets if the text ends with a complete value.
+    """Add missing closing brackets.
 
-    After anything else, such as a number, a comma or a key, more text may have followed, so no bracket is added at the
-    end.
+    If brackets are missing at the end, the text must end with a complete value. After anything else, such as a number,
+    a comma or a key, more text may have followed, so the text is returned unchanged.
     """
     tokens = tokenise(text)
     balanced_text, missing_brackets = _balance_brackets(tokens)
@@ -161,10 +162,10 @@ def _is_unquoted_key(text_before: str, token: Token, text_after: str) -> bool:
 
 
 def _balance_brackets(tokens: Sequence[Token]) -> tuple[str, str]:
-    """Join the tokens, and add a closing bracket where exactly one is missing before the next outer one.
+    """Join the tokens, and add a closing bracket where exactly one is missing, such as the `]` in `{"a": [1}`.
 
     Returns:
-        The text, and the closing brackets that are still missing at the end of it.
+        The text, and the closing brackets that are still missing at its end.
     """
     parts: list[str] = []
     open_brackets: list[str] = []
@@ -182,8 +183,8 @@ def _balance_brackets(tokens: Sequence[Token]) -> tuple[str, str]:
 def _is_last_value_complete(tokens: Sequence[Token]) -> bool:
     """Return whether the text ends with a complete value.
 
-    That is a closing bracket, a string in double quotes that is no key, true, false or null. A number does not count,
-    because further digits may have followed.
+    Complete are a closing bracket, true, false, null, and a string in double quotes unless it is a key. A number does
+    not count, since further digits may have followed.
     """
     last_token = next((token for token in reversed(tokens) if is_significant(token)), None)
     if last_token is None or last_token.text in _JSON_WORDS or last_token.text in ("}", "]"):
@@ -194,7 +195,7 @@ def _is_last_value_complete(tokens: Sequence[Token]) -> bool:
 def _build_missing_pair_end(tokens: Sequence[Token]) -> list[Token]:
     """Return the tokens that complete the last member.
 
-    They are a null after a colon, a colon and a null after a key, and none otherwise.
+    After a key they are a colon and a null, after a colon a null; otherwise there are none.
     """
     significant_tokens = [token for token in tokens if is_significant(token)]
     colon_and_null = [Token(PUNCTUATION, ":"), Token(WORD, "null")]

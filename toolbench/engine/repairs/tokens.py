@@ -95,8 +95,8 @@ def _list_texts_after(tokens: Sequence[Token]) -> list[str]:
 def find_objects(text: str) -> tuple[list[str], str]:
     """Return the texts of the outermost objects in a text, in order, and the text outside of them.
 
-    Each object ends at its closing bracket. An object that is not closed counts as text outside. Brackets in strings
-    and comments do not count.
+    An object ends when all its brackets are closed, by closing brackets of either kind. An object that is not closed
+    counts as text outside. From the first `{` on, brackets in strings and comments do not count.
     """
     start = text.find("{")
     if start < 0:

@@ -15,7 +15,7 @@ _MAX_ENCODING_LEVELS = 4
 
 
 def nested_encoding(text: str) -> str:
-    """Decode a JSON string that contains the object as text, up to four levels deep."""
+    """Decode an object that was encoded as a JSON string, at most four times."""
     for _ in range(_MAX_ENCODING_LEVELS):
         try:
             value = read_json(text)
@@ -45,7 +45,7 @@ def stray_quotes(text: str) -> str:
 
 
 def doubled_object(text: str) -> str:
-    """Keep one of several equal objects that follow one another. Empty objects beside others are dropped."""
+    """Keep one of several equal objects that follow one another; empty objects beside them are removed."""
     object_texts, outside_text = find_objects(text)
     distinct_texts = list(dict.fromkeys(object_texts))
     non_empty_texts = [text for text in distinct_texts if text.strip("{} \t\r\n")] or distinct_texts

@@ -1,4 +1,4 @@
-"""Number of schemas that a validator applies to one value, which unions and references can multiply."""
+"""Count of the schemas that a validator applies to one value: unions and references can multiply them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,8 +12,9 @@ _SCHEMA_KEYWORDS = ("not", "if", "then", "else")
 def count_applied_schemas(root: Any, limit: int) -> int:
     """Return the largest number of schemas that a validator may apply to one value, or `limit` if there are more.
 
-    A schema counts once for each way in which unions and references lead to it. References that lead back to a schema
-    count as nothing, since validators stop there. Schemas of items and properties are applied to other values.
+    A schema counts once for each way in which unions and references lead to it. A reference that closes a cycle adds
+    nothing, since validators stop there. Schemas of items and properties are applied to other values, so that each of
+    them starts a count of its own.
 
     Args:
         root: a JSON Schema, which must not be nested too deeply for recursive code.
@@ -27,7 +28,7 @@ def count_applied_schemas(root: Any, limit: int) -> int:
         if not isinstance(schema, Mapping):
             return 0
         if id(schema) not in counts_by_id:
-            counts_by_id[id(schema)] = 0  # while its parts are counted
+            counts_by_id[id(schema)] = 0  # for references back to it while its parts are counted
             part_counts = map(count, _list_parts(schema, root, schema_by_anchor))
             counts_by_id[id(schema)] = min(1 + sum(part_counts), limit)
         return counts_by_id[id(schema)]

@@ -11,7 +11,7 @@ RequestChoice: TypeAlias = str | JsonObject  # a tool choice in the form of a ch
 
 @dataclass(frozen=True, slots=True)
 class ToolChoice:
-    """A tool choice.
+    """The calls that a model may make in its answer.
 
     Attributes:
         kind: `auto`: the model decides; `none`: it must not call; `required`: it must call a tool; `named`: it must
@@ -19,7 +19,7 @@ class ToolChoice:
         name: the tool's name for `named`; "" for other kinds.
 
     Raises:
-        ValueError: the kind is unknown, or a name is given without `named`, or the other way round.
+        ValueError: the kind is unknown, `named` has no name, or another kind has one.
     """
 
     kind: Literal["auto", "none", "required", "named"] = "auto"
@@ -44,7 +44,7 @@ class ToolChoice:
 def to_request_choice(choice: ToolChoice | str | Mapping[str, Any]) -> RequestChoice:
     """Return a choice as the field `tool_choice` of a chat request.
 
-    A word or an object has this form already.
+    A text or a mapping must have this form already.
     """
     if isinstance(choice, ToolChoice):
         return choice.to_openai()

@@ -23,8 +23,8 @@ class ToolDefinition:
         timeout_seconds: time limit of each call; None for no limit.
 
     Raises:
-        PlanError: the name does not begin with a letter from a to z or an underscore, or has characters other than
-            these, digits, hyphens and dots.
+        PlanError: the name does not begin with a letter (a to z, A to Z) or an underscore, or has a character other
+            than such letters, digits, underscores, hyphens and dots.
     """
 
     name: str
@@ -107,7 +107,7 @@ class ToolRegistry:
     ) -> "ToolRegistry":
         """Return the registry with the allowed tools, without the denied ones.
 
-        An empty or missing list does not filter.
+        Empty names, or None, filter nothing.
         """
         allowed, denied = set(allowed_names or ()), set(denied_names or ())
         selected_tools = (

@@ -21,16 +21,16 @@ MAX_BYTES = 200_000  # of all definitions as compact JSON in OpenAI's format
 STRICT_MAX_NAME_LENGTH, LENIENT_MAX_NAME_LENGTH = 64, 128  # characters: OpenAI's limit; the highest known limit
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
 
-# Keywords of JSON Schema by their value: a list of schemas, one schema.
+# Keywords of JSON Schema whose value is a list of schemas, and those whose value is one schema.
 SCHEMA_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 SCHEMAS = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
 
 
 def lint_tools(definitions: Sequence[ToolDefinition]) -> tuple[Finding, ...]:
-    """Return all findings, those of the whole set first; tools that are not exposed are ignored.
+    """Return all findings, those on the whole set first; tools that are not exposed are ignored.
 
-    The path of a finding on one tool begins with `$[index]`, the tool's index among all definitions; that of a finding
-    on the set is `$`.
+    The path of a finding on one tool begins with `$[index]`, with the tool's index in `definitions`; the path of a
+    finding on the set is `$`.
 
     Codes: tools_count, tools_bytes, name_duplicate, name_empty, name_characters, name_dot, name_length,
     description_missing, schema_too_deep, schema_invalid, schema_root, required_empty, required_unknown,
@@ -87,7 +87,7 @@ def _lint_description(path: str, tool: ToolDefinition) -> Iterator[Finding]:
 
 
 def _lint_schema(path: str, tool: ToolDefinition) -> Iterator[Finding]:
-    """Yield the findings on a tool's schema; those on its parts only if the schema is valid."""
+    """Yield the findings on a tool's schema, and those on its parts if the schema is valid."""
     schema_path, schema = f"{path}.parameters", tool.parameters
     if is_too_deep(schema):
         yield Finding("schema_too_deep", "The schema is nested too deeply to be sent.", schema_path)
@@ -134,7 +134,7 @@ def _lint_schema_part(path: str, schema: Mapping[str, Any]) -> Iterator[Finding]
 
 
 def _iterate_schemas(path: str, schema: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield a schema and all schemas inside it with their paths; a property named like a keyword is no keyword."""
+    """Yield (path, schema) for a schema and all schemas inside it; properties may have the names of keywords."""
     if not isinstance(schema, Mapping):
         return
     yield path, schema

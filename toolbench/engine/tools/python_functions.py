@@ -59,8 +59,8 @@ def python_tool(
         timeout_seconds: time limit of each call; None for no limit.
 
     Raises:
-        PlanError: the tool has no name or an invalid one, or a JSON object cannot give a parameter: it is
-            positional-only, `*args`, without a type, or of a type without a JSON Schema.
+        PlanError: the tool has no name or an invalid one, the signature cannot be read, or a JSON object cannot give
+            a parameter: one that is positional-only, `*args`, without a type, or of a type without a JSON Schema.
     """
     signature = Signature(function)
     tool_name = name or getattr(function, "__name__", "")
@@ -77,9 +77,10 @@ def python_tool(
 
 
 def _get_docstring(function: Callable[..., object]) -> str:
-    """Return the docstring of the function; for a callable object that of `__call__`, else of its class.
+    """Return the docstring of the function; "" if there is none.
 
-    For a partial, return the docstring of its function.
+    For a callable object, this is the docstring of `__call__` or, without one, of its class; for a partial, that of its
+    function.
     """
     if isinstance(function, partial):
         return _get_docstring(function.func)

@@ -38,8 +38,8 @@ class Signature:
     """The parameters of a typed function: their JSON Schema, and the conversion of arguments.
 
     Raises:
-        PlanError: the signature cannot be read, or a JSON object cannot hold the arguments: *args, a positional-only
-            parameter, or a parameter without a type or of a type without a JSON Schema.
+        PlanError: the signature cannot be read, or a JSON object cannot give a parameter: one that is positional-only,
+            `*args`, without a type, or of a type without a JSON Schema.
     """
 
     def __init__(self, function: Callable[..., object]) -> None:
@@ -57,7 +57,7 @@ class Signature:
         """Return the keyword arguments of a call, converted to the types of the parameters.
 
         Raises:
-            ToolArgumentError: arguments do not fit; the message names the paths.
+            ToolArgumentError: arguments do not fit the types; the message names their JSON paths.
         """
         try:
             return self._adapter.validate_python(ArgsKwargs((), arguments))
@@ -108,7 +108,7 @@ def _describe_parameter_problem(parameter: inspect.Parameter) -> str:
 
 
 def tidy_schema(schema: JsonObject) -> JsonObject:
-    """Return the schema without titles and with definitions inlined, except recursive ones."""
+    """Return the schema without titles; the definitions that are not recursive replace the references to them."""
     definitions = {name: value for name, value in schema.get("$defs", {}).items() if isinstance(value, dict)}
     recursive_names = {name for name in definitions if name in _collect_referenced_names(name, definitions)}
     inlined_definitions = {name: value for name, value in definitions.items() if name not in recursive_names}
@@ -120,9 +120,9 @@ def tidy_schema(schema: JsonObject) -> JsonObject:
 
 
 def _tidy_part(schema: Any, inlined_definitions: Mapping[str, JsonObject]) -> Any:
-    """Return a schema or list of schemas without titles, with references to these definitions resolved.
+    """Return a schema or list of schemas without titles; `inlined_definitions` replace the references to them.
 
-    Keywords beside a reference override those of its definition.
+    Keywords beside a reference override those of the definition.
     """
     if isinstance(schema, list):
         return [_tidy_part(item, inlined_definitions) for item in schema]
@@ -168,7 +168,7 @@ def _collect_referenced_names(name: str, definitions: Mapping[str, JsonObject]) 
 
 
 def _iterate_references(schema: Any) -> Iterator[str]:
-    """Yield the name of the definition in each reference of a schema, also repeated ones."""
+    """Yield the name of the definition for each reference in a schema, with repetitions."""
     if isinstance(schema, dict) and isinstance(schema.get("$ref"), str):
         yield schema["$ref"].removeprefix(_REFERENCE)
     for child in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():

@@ -16,7 +16,7 @@ from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.types import JsonObject, SchemaError
 
 MAX_ERRORS = 20
-MAX_APPLIED_SCHEMAS = 10_000  # to one value; the time of a validation grows with their number
+MAX_APPLIED_SCHEMAS = 10_000  # schemas that apply to one value; a validation takes longer the more there are
 _KIND_BY_KEYWORD = {
     "required": "missing",
     "type": "type",
@@ -85,10 +85,10 @@ def _get_validator(tool_key: IdentityKey[ToolDefinition]) -> jsonschema_rs.Valid
 
 @lru_cache(maxsize=512)
 def _compile_validator(schema: str) -> jsonschema_rs.Validator:
-    """Compile a schema.
+    """Return the validator of a schema, which is given as JSON text.
 
     Raises:
-        ValueError: the schema is invalid, or its validation could take minutes.
+        ValueError: the schema is invalid, or a validation by it could take minutes.
     """
     if count_applied_schemas(json.loads(schema), MAX_APPLIED_SCHEMAS + 1) > MAX_APPLIED_SCHEMAS:
         raise ValueError(f"unions and references apply more than {MAX_APPLIED_SCHEMAS:,} schemas to one value")
@@ -96,7 +96,7 @@ def _compile_validator(schema: str) -> jsonschema_rs.Validator:
 
 
 def _build_schema_errors(error: jsonschema_rs.ValidationError) -> Iterator[SchemaError]:
-    """Yield one error for each property that `additionalProperties` excludes, one for any other violation."""
+    """Yield one error for each property that `additionalProperties` forbids, or one error for another violation."""
     path = render_json_path(error.instance_path)
     violation_kind = _KIND_BY_KEYWORD.get(error.kind.name, "other")
     if violation_kind == "missing":

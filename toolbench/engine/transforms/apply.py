@@ -1,7 +1,7 @@
 """Functions that apply transforms, one for each kind of value.
 
-Each function applies the named transforms in the given order. It returns the new value, which is equal to the argument
-if nothing changes, and the changes. It never changes its argument. Unknown names are ignored; call
+Each of them applies the named transforms in the given order. It returns the new value and the changes, and never
+modifies its argument; without changes, the new value is equal to the argument. Unknown names are ignored; call
 `check_names` first to refuse them. Names are normalised with `normalise_name`.
 """
 
@@ -33,15 +33,15 @@ def list_names(kind: str) -> tuple[str, ...]:
 def check_names(kind: str, names: Iterable[str], *, strict: bool = True) -> tuple[str, ...]:
     """Return the known names in the given order and in the form of `normalise_name`.
 
-    Blank names are left out, and unknown ones unless `strict` is set.
+    Blank names are left out.
 
     Args:
         kind: a key of `KINDS`.
-        names: the names.
-        strict: whether an unknown name is an error.
+        names: names of transforms.
+        strict: whether an unknown name is an error; if not, it is left out.
 
     Raises:
-        UnknownTransformError: a name is unknown; only if `strict` is set.
+        UnknownTransformError: a name is unknown, and `strict` is set.
     """
     return KINDS[kind].check_names(names, strict=strict)
 
@@ -80,8 +80,8 @@ def apply_result(
 ) -> tuple[JsonObject, Changes]:
     """Return the transformed envelope of one tool result, and the changes.
 
-    Changes of several results are reported in one list, so the path of a change begins with the id of the call, or with
-    the tool's name where there is no id: `$['call_1'].data`. Without both it begins with `$`.
+    The path of a change names the call, since callers report the changes of several results in one list. It begins with
+    the call id, as in `$['call_1'].data`; without an id, with the tool's name; without both, with `$`.
     """
     value, changes = TOOL_RESULT.apply(envelope_json, names)
     call_label = call_id or tool_name

@@ -10,13 +10,13 @@ from toolbench.engine.wire_formats.parse_answer import list_structured_calls
 
 
 class IdRewriter:
-    """A replacer of call ids that do not match a pattern; equal ids get equal replacements, others different ones.
+    """Replacer of call ids that do not match a pattern; equal ids get equal replacements, different ids different ones.
 
-    An id stays unchanged if no candidate of `_iterate_candidates` matches the pattern.
+    An id stays unchanged if none of its possible replacements matches the pattern.
 
     Args:
         pattern: regular expression that the endpoint's ids must match as a whole.
-        messages: the messages whose ids are replaced; a replacement is not equal to the id of one of their calls.
+        messages: the messages whose ids are replaced; no replacement is equal to the id of one of their calls.
     """
 
     def __init__(self, pattern: str, messages: Iterable[Message]) -> None:
@@ -25,7 +25,7 @@ class IdRewriter:
         self._used_ids = {str(call.get("id")) for message in messages for call in list_structured_calls(message)}
 
     def rewrite_message(self, message: Message) -> Message:
-        """Return a copy with fitting ids, or the same object if no id of the message has to change."""
+        """Return a copy of the message with ids that match the pattern, or the same object if no id changes."""
         original_id = message.get("tool_call_id")
         if isinstance(original_id, str) and (fitting_id := self._get_fitting_id(original_id, "")) != original_id:
             return {**message, "tool_call_id": fitting_id}
@@ -37,7 +37,7 @@ class IdRewriter:
         return message if are_unchanged else {**message, "tool_calls": rewritten_calls}
 
     def _rewrite_call(self, call: JsonObject) -> JsonObject:
-        """Return a copy of the call with a fitting id, or the same object if the id does not change."""
+        """Return a copy of the call with an id that matches the pattern, or the same object if the id is kept."""
         original_id = call.get("id") if isinstance(call, dict) else None
         if not isinstance(original_id, str):
             return call
@@ -61,17 +61,17 @@ class IdRewriter:
 def _iterate_candidates(
     original_id: str, tool_name: str, replacement_index: int, used_ids: Collection[str]
 ) -> Iterator[str]:
-    """Yield candidates for an id: ids of the forms that known endpoints require.
+    """Yield possible replacements for an id, in the forms that known endpoints require.
 
-    These are nine hexadecimal digits, `functions.NAME:INDEX` (Kimi), then a known prefix or none with 24, 32 or 64
-    hexadecimal digits. The digits are from a hash of the original id.
+    First nine hexadecimal digits, then `functions.NAME:INDEX` (Kimi), then 24, 32 or 64 hexadecimal digits after each
+    known prefix and without a prefix. The digits are from a hash of the original id.
 
     Args:
         original_id: the id that does not match the pattern.
         tool_name: the tool's name in the call; "" for a result whose call did not precede it.
-        replacement_index: the number of unfitting ids before this one. Kimi's form ends with this number, or with a
+        replacement_index: the number of ids replaced before this one. Kimi's form ends with this number, or with a
             larger one if that id is used.
-        used_ids: the ids of the other calls.
+        used_ids: the ids of the calls, and the replacements so far.
     """
     digest = hashlib.sha256(original_id.encode("utf-8", "surrogatepass")).hexdigest()
     yield digest[:9]
