@@ -12,7 +12,7 @@ from typing import Any
 
 from toolbench.engine.errors import InvalidJsonError
 
-MAX_DEPTH = 128
+MAX_DEPTH = 128  # levels of objects and arrays
 
 
 def _refuse_constant(constant_name: str) -> float:

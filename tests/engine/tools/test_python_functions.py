@@ -64,7 +64,7 @@ def test_python_tool_refuses_object_without_signature(candidate: Any) -> None:
 
 def test_python_tools_keep_order_and_refuse_repeated_name() -> None:
     assert [tool.name for tool in PythonTools.from_functions(wait, add).registry.definitions] == ["wait", "add"]
-    with pytest.raises(PlanError, match="named twice: add"):
+    with pytest.raises(PlanError, match="used more than once: add"):
         PythonTools.from_functions(add, python_tool(wait, name="add"))
 
 

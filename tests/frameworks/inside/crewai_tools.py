@@ -46,7 +46,7 @@ def test_read_tool_raises_the_failure_that_a_tool_reports() -> None:
 
 
 def test_read_tools_refuses_repeated_names() -> None:
-    with pytest.raises(PlanError, match="named twice"):
+    with pytest.raises(PlanError, match="used more than once"):
         read_tools([Search(), Search()])
 
 

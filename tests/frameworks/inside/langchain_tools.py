@@ -62,7 +62,7 @@ def test_read_tool_raises_the_error_of_a_tool() -> None:
 def test_read_tools_refuses_blanks_in_names_and_repeated_names() -> None:
     with pytest.raises(PlanError, match="cannot name a tool"):
         read_tool(tool("look up")(double))
-    with pytest.raises(PlanError, match="named twice"):
+    with pytest.raises(PlanError, match="used more than once"):
         read_tools([tool(wait), tool(wait)])
 
 

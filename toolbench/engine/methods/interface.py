@@ -78,7 +78,7 @@ class CallMethod(ABC):
 
 
 class TextCallMethod(CallMethod):
-    """A method whose calls are the text of an answer, and whose results are user messages."""
+    """A method whose calls are in the text of an answer, and whose results are sent as user messages."""
 
     def build_assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
         """Return the answer for the history; see CallMethod."""

@@ -14,7 +14,7 @@ from toolbench.engine.strict_json import read_json, read_json_at
 from toolbench.engine.types import JsonObject
 
 MAX_BLOCKS = 32  # fences, or outermost objects, that are read in one text
-MAX_CODE_CALLS = 32  # calls as code in one text whose arguments are read
+MAX_CODE_CALLS = 32  # calls as code whose arguments are read in one text
 
 UNREADABLE_CODES = ("call_cut", "call_unreadable")  # codes of findings about an attempted call that cannot be read
 
@@ -137,8 +137,8 @@ def _read_value_at(text: str, start: int) -> tuple[Any, int] | None:
 def find_attempted_call(text: str, names: Collection[str]) -> str | None:
     """Return the tool name of a call that the model attempted in its text; None if there is none.
 
-    If all calls in text formats are unreadable, the result is the code of the first finding about them, which is one of
-    UNREADABLE_CODES. A call in a text format may have a name that is not in `names`.
+    If the text has only unreadable calls in text formats, the result is the code of the first finding about them: one
+    of UNREADABLE_CODES. A call in a text format may have a name that is not in `names`.
     """
     if not any(character in text for character in _CALL_CHARACTERS):
         return None
@@ -158,7 +158,7 @@ def find_attempted_call(text: str, names: Collection[str]) -> str | None:
 
 
 def has_readable_call(text: str, names: Collection[str]) -> bool:
-    """Return whether a text has a readable call: of any tool in a text format, of a known one as JSON or code.
+    """Return whether a text has a readable call: of any tool in a text format, or of a known tool as JSON or code.
 
     `names` are the names of the known tools.
     """

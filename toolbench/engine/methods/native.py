@@ -1,4 +1,4 @@
-"""The method native: tools are sent in the field `tools` of the request, which most endpoints accept."""
+"""The method `native`, which sends tools in the field `tools` of the request; most endpoints accept this field."""
 
 from collections.abc import Callable, Sequence
 

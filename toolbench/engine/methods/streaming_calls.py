@@ -101,7 +101,7 @@ class _BuildDecoder(Protocol):
 
 
 class CallWatchingDecoder:
-    """Decoder of a streamed answer that also emits the calls in its text.
+    """Decoder of a streamed answer that also emits the calls in the answer's text.
 
     A call that was not found while the text was received is emitted by `close`, unless the stream was truncated.
 

@@ -43,7 +43,7 @@ class TemplateMethod(CallMethod):
     Messages stay in OpenAI's format until they are sent. A call that cannot be read is reported and never runs.
 
     Args:
-        text_format: name of the text format; `auto` is hermes.
+        text_format: name of the text format; `auto` means hermes.
         guess_untyped: whether a value in a tag, whose type no schema states, is read as JSON if it is valid JSON.
 
     Raises:
@@ -59,9 +59,9 @@ class TemplateMethod(CallMethod):
         self._stop_texts = get_turn_spec(self.text_format).stop_texts
         blocks = [block for block in get_format(self.text_format).blocks if block.end_markers]
         has_stop_texts = [bool({*block.end_markers} & {*self._stop_texts}) for block in blocks]
-        self._has_stopped_ends = any(has_stop_texts)
+        self._has_stop_text_ends = any(has_stop_texts)
         # Start markers of the blocks that have no stop text among their end markers.
-        self._unstopped_starts = tuple(
+        self._starts_without_stop_text = tuple(
             block.start_marker for block, has_stop_text in zip(blocks, has_stop_texts, strict=True) if not has_stop_text
         )
 
@@ -108,10 +108,12 @@ class TemplateMethod(CallMethod):
 
         Endpoints leave stop texts out of answers, so these findings count only if the answer ended at the token limit.
         """
-        is_end_stopped = self._has_stopped_ends and not any(
-            call.raw_text.startswith(self._unstopped_starts) for call in parsed_text.calls
+        is_end_stop_text = self._has_stop_text_ends and not any(
+            call.raw_text.startswith(self._starts_without_stop_text) for call in parsed_text.calls
         )
-        return tuple(finding for finding in parsed_text.findings if is_end_stopped and finding.code == "closer_missing")
+        return tuple(
+            finding for finding in parsed_text.findings if is_end_stop_text and finding.code == "closer_missing"
+        )
 
     def build_watcher(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
         """Return a factory of call finders; see CallMethod."""

@@ -145,7 +145,7 @@ def _build_answer_without_call(message: Message, text: str, names: Sequence[str]
 
 
 def _has_unreadable_block(text: str) -> bool:
-    """Return whether a block of the text is broken JSON, or a call, which then is of an unknown tool."""
+    """Return whether a block of the text is broken JSON or has the keys of a call, also of an unknown tool."""
     return any(block.is_broken or _has_call_shape(block.value) for block in find_blocks(text))
 
 

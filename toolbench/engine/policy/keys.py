@@ -61,6 +61,7 @@ def build_choice_kind(*names: str, aliases: Mapping[str, str] | None = None) -> 
     alias_map = dict(aliases or {})
 
     def parse_name(value: Any) -> str:
+        # Files may give an alias such as `0` or `false` as a number or a boolean.
         word = normalise_name(str(value)) if isinstance(value, (str, int)) else ""
         word = alias_map.get(word, word)
         if word not in names:

@@ -48,7 +48,7 @@ class LayeredValue:
     def merge_layer(self, layer: str, raw_value: Any) -> list[OverriddenSetting]:
         """Merge the value of the next layer and return the settings that it replaced.
 
-        None and, for a key with the merge rule UNION, an empty list reset the value to the default.
+        None resets the value to the default; for a key with the merge rule UNION, so does an empty list.
 
         Raises:
             ValueError: the value is not accepted; the message says what is accepted.
@@ -126,9 +126,9 @@ class LayeredValue:
 
 
 def merge_objects(base: JsonObject, patch: JsonObject) -> JsonObject:
-    """Return a new object: `base` with `patch` merged into it, objects at every depth; other values replace.
+    """Return `base` with `patch` merged into it: objects are merged at every depth, other values replaced.
 
-    Values of `patch` are copied. The new object shares the values that only `base` has.
+    The result is a new object with copies of the values of `patch`; it shares the values that only `base` has.
     """
     result = dict(base)
     for name, value in patch.items():
@@ -142,7 +142,7 @@ def merge_objects(base: JsonObject, patch: JsonObject) -> JsonObject:
 
 
 def iterate_leaves(value: JsonObject, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield name and value of each leaf, such as `provider.order`; an empty object is a leaf."""
+    """Yield the dotted name of each leaf, such as `provider.order`, and its value; an empty object is a leaf."""
     for name, child in value.items():
         if isinstance(child, dict) and child:
             yield from iterate_leaves(child, f"{prefix}{name}.")

@@ -21,7 +21,7 @@ def check_tool_set(tools_json: Sequence[JsonObject], policy: Policy) -> None:
     names = [tool["function"]["name"] for tool in tools_json]
     repeated_names = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated_names:
-        raise PlanError(f"these tools are named twice: {', '.join(repeated_names)}")
+        raise PlanError(f"these tool names are used more than once: {', '.join(repeated_names)}")
     if len(names) > policy.max_tool_definitions_count:
         raise PlanError(f"there are {len(names)} tools; at most {policy.max_tool_definitions_count} are allowed")
     total_bytes = len(encode_json(list(tools_json)))
@@ -54,5 +54,5 @@ def get_max_calls(policy: Policy, options: JsonObject) -> int | None:
 
 
 def is_parallel_allowed(options: JsonObject) -> bool:
-    """Return whether several calls of one answer are allowed; false only for `parallel_tool_calls: false`."""
+    """Return whether calls of one answer may run at the same time; false only for `parallel_tool_calls: false`."""
     return options.get("parallel_tool_calls") is not False

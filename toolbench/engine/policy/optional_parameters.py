@@ -27,8 +27,8 @@ class OptionalParameter:
 
     Attributes:
         difference: a sentence on how a trial without the parameter differs; "" if nothing that is measured differs.
-        is_common_word: whether the name is a common word. A message then names the parameter only if the name is marked
-            as one, such as by quotes, in a path, or beside the word "parameter".
+        is_common_word: whether the name is a common word, so that a message may contain it in another sense. It then
+            names the parameter only if it is marked, such as by quotes or by the word "parameter" beside it.
     """
 
     name: str

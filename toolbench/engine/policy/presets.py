@@ -202,7 +202,7 @@ def _is_rule_match(rule: JsonObject, model_name: str) -> bool:
 def _merge_patches(patches: Iterable[JsonObject]) -> JsonObject:
     """Return several patches as one.
 
-    Lists are joined without repetitions, objects are merged at every depth, and later ones of other values win.
+    Lists are joined without repetitions, objects are merged at every depth, and of other values the later one wins.
     """
     merged_patch: JsonObject = {}
     for patch in patches:

@@ -97,8 +97,8 @@ class Policy:
         default=False,
         metadata=build_metadata(
             FLAG,
-            "In calls with a tag for each value, read a value whose type no schema states as JSON if it is valid JSON. "
-            "If this is off, such a value stays text.",
+            "In calls with a tag for each value, read a value as JSON if it is valid and no schema states its type. "
+            "If this is off, a value without a type stays text.",
         ),
     )
     prompt_endpoint: str = field(
@@ -126,7 +126,7 @@ class Policy:
         default=("native", "template", "constrained", "text_json"),
         metadata=build_metadata(
             build_methods_kind(*METHODS),
-            "The methods from which the method auto chooses: the first of this list that the endpoint supports.",
+            "The methods that auto may stand for, in order: the first one that the endpoint supports is used.",
         ),
     )
     max_turns: int = field(

@@ -1,4 +1,7 @@
-"""Repairs of the syntax of an object: comments, quotes, literals, escapes, commas, brackets."""
+"""Repairs of the syntax of an object: comments, quotes, literals, escapes, commas, brackets.
+
+Each public function is a repair and has the name of the repair in the policy.
+"""
 
 import json
 import re
@@ -60,12 +63,12 @@ def control_characters(text: str) -> str:
 
 
 def invalid_escapes(text: str) -> str:
-    r"""Replace Python's escapes \x, \U and \' by their characters; other invalid ones keep their backslash."""
+    r"""Replace Python's escapes \x, \U and \' by their characters; escape the backslash of other invalid ones."""
     return _map_strings(text, lambda content: _ESCAPE.sub(_replace_escape, content))
 
 
 def unquoted_keys(text: str) -> str:
-    """Add double quotes to keys without quotes, such as `{city: "Rome"}`."""
+    """Add double quotes to keys without quotes, such as in `{city: "Rome"}`."""
     return join_tokens(
         Token(DOUBLE_QUOTED, json.dumps(token.text, ensure_ascii=False))
         if _is_unquoted_key(text_before, token, text_after)

@@ -1,4 +1,7 @@
-"""Repairs of what surrounds an object: additional encodings, quotes, repetitions and prose."""
+"""Repairs of what surrounds an object: additional encodings, quotes, repetitions and prose.
+
+Each public function is a repair and has the name of the repair in the policy.
+"""
 
 import json
 import re

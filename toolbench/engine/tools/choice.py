@@ -33,7 +33,7 @@ class ToolChoice:
 
     @classmethod
     def named(cls, name: str) -> "ToolChoice":
-        """Return the choice of one tool."""
+        """Return the choice that requires a call of this tool."""
         return cls("named", name)
 
     def to_openai(self) -> RequestChoice:

@@ -107,7 +107,7 @@ class ToolRegistry:
     ) -> "ToolRegistry":
         """Return the registry with the allowed tools, without the denied ones.
 
-        Empty names, or None, filter nothing.
+        All tools are allowed if `allowed_names` is empty or None.
         """
         allowed, denied = set(allowed_names or ()), set(denied_names or ())
         selected_tools = (

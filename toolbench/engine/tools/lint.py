@@ -134,7 +134,7 @@ def _lint_schema_part(path: str, schema: Mapping[str, Any]) -> Iterator[Finding]
 
 
 def _iterate_schemas(path: str, schema: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield (path, schema) for a schema and all schemas inside it; properties may have the names of keywords."""
+    """Yield (path, schema) for a schema and all schemas inside it; names of properties never count as keywords."""
     if not isinstance(schema, Mapping):
         return
     yield path, schema

@@ -107,7 +107,7 @@ class PythonTools:
         python_tools = [tool if isinstance(tool, PythonTool) else python_tool(tool) for tool in tools]
         names = [tool.definition.name for tool in python_tools]
         if repeated_names := sorted(name for name, count in Counter(names).items() if count > 1):
-            raise PlanError(f"these tools are named twice: {', '.join(repeated_names)}")
+            raise PlanError(f"these tool names are used more than once: {', '.join(repeated_names)}")
         return cls({tool.definition.name: tool for tool in python_tools})
 
     @property
