@@ -69,7 +69,7 @@ def test_has_readable_call_distinguishes_complete_and_damaged_calls(text: str, i
     assert has_readable_call(text, (*NAMES, "h")) is is_readable
 
 
-def test_has_readable_call_reads_max_lines_at_most() -> None:
+def test_has_readable_call_reads_max_code_calls_at_most() -> None:
     damaged = "f(a=g())\n"
     assert has_readable_call(damaged * (MAX_CODE_CALLS - 2) + "f()", NAMES)
     assert not has_readable_call(damaged * MAX_CODE_CALLS + "f()", NAMES)
