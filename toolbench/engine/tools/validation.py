@@ -96,7 +96,7 @@ def _compile_validator(schema: str) -> jsonschema_rs.Validator:
 
 
 def _build_schema_errors(error: jsonschema_rs.ValidationError) -> Iterator[SchemaError]:
-    """Yield one error for each property that `additionalProperties` forbids, or one error for another violation."""
+    """Yield one error for each property that `additionalProperties` forbids, or one error for any other violation."""
     path = render_json_path(error.instance_path)
     violation_kind = _KIND_BY_KEYWORD.get(error.kind.name, "other")
     if violation_kind == "missing":

@@ -63,13 +63,13 @@ def _iterate_candidates(
 ) -> Iterator[str]:
     """Yield possible replacements for an id, in the forms that known endpoints require.
 
-    First nine hexadecimal digits, then `functions.NAME:INDEX` (Kimi), then 24, 32 or 64 hexadecimal digits after each
-    known prefix and without a prefix. The digits are from a hash of the original id.
+    The forms are, in this order: nine hexadecimal digits; `functions.NAME:INDEX` (Kimi); 24, 32 or 64 hexadecimal digits
+    after each known prefix, and without a prefix. The digits are from a hash of the original id.
 
     Args:
         original_id: the id that does not match the pattern.
         tool_name: the tool's name in the call; "" for a result whose call did not precede it.
-        replacement_index: the number of ids replaced before this one. Kimi's form ends with this number, or with a
+        replacement_index: the number of earlier ids that did not match. Kimi's form ends with this number, or with a
             larger one if that id is used.
         used_ids: the ids of the calls, and the replacements so far.
     """
