@@ -63,8 +63,8 @@ def _iterate_candidates(
 ) -> Iterator[str]:
     """Yield possible replacements for an id, in the forms that known endpoints require.
 
-    The forms are, in this order: nine hexadecimal digits; `functions.NAME:INDEX` (Kimi); 24, 32 or 64 hexadecimal digits
-    after each known prefix, and without a prefix. The digits are from a hash of the original id.
+    The forms, in this order, are nine hexadecimal digits; `functions.NAME:INDEX` (Kimi); 24, 32 or 64 hexadecimal
+    digits after each known prefix, and without a prefix. The digits are from a hash of the original id.
 
     Args:
         original_id: the id that does not match the pattern.
