@@ -1,4 +1,4 @@
-"""Schemas of plans and estimates of runs."""
+"""Schemas of plans of runs and of estimates."""
 
 from pydantic import Field
 
@@ -7,11 +7,11 @@ from toolbench.api.documents.figures import RangeDocument
 
 
 class SkippedDocument(Schema):
-    """Requested configuration or cell that is left out.
+    """Requested profile, configuration or cell that is left out.
 
     Attributes:
-        what: its name.
-        why: the reason.
+        what: model and profile, configuration, or configuration and scenario.
+        why: why it is left out.
     """
 
     what: str
@@ -23,7 +23,7 @@ class PlannedConfigDocument(Schema):
 
     Attributes:
         model: name of the model.
-        strategy: strategy, as it was requested.
+        strategy: the strategy as it was requested, such as `production!mistral_ids`.
         method: method; `auto` if a probe is needed to choose it.
         examples: name of the example set; "" for none.
         stream: whether answers are streamed.
@@ -44,14 +44,14 @@ class EstimateDocument(Schema):
     Attributes:
         requests: number of requests; null if it is unknown.
         tokens: input and output tokens together; null if they are unknown.
-        cost: dollars; null if they are unknown.
+        cost: dollars; null if the cost is unknown.
         seconds: time of the slowest provider, with as many concurrent trials as the limits allow; null if it is
             unknown.
         unpriced: names of models without a price, whose cost is not included.
-        sources: sentences about the earlier trials and prices that the ranges are based on.
-        cells: number of all cells.
-        unseen: number of cells without similar earlier trials. `requests` includes their minimum and maximum; tokens,
-            cost and time do not include them.
+        sources: names of the earlier trials and prices that the ranges are based on.
+        cells: number of cells with trials that can still run; only these are estimated.
+        unseen: number of these cells without similar earlier trials. `requests` includes their minimum and maximum of
+            requests; tokens, cost and time do not include them.
     """
 
     requests: RangeDocument | None
@@ -65,19 +65,20 @@ class EstimateDocument(Schema):
 
 
 class PlanDocument(Schema):
-    """Plan of a run, which is neither saved nor started.
+    """Plan of a run. The plan is not saved, and the run is not started.
 
     Attributes:
         cells: number of cells.
         skipped: requested configurations and cells that are left out.
-        trials: maximum of trials.
-        least_trials: minimum of trials; less than `trials` with sequential stopping.
-        least_requests: requests if every trial passes at the first attempt.
-        most_requests: requests if every turn and retry is used.
-        paid_requests: maximum of paid requests by the provider's name.
+        trials: number of trials, those that do not apply included; with sequential stopping, the maximum.
+        least_trials: number of trials that a launch queues; with sequential stopping, those of the first round.
+        least_requests: number of requests if `least_trials` trials run and all pass at the first attempt.
+        most_requests: number of requests if `trials` trials run and use every turn and retry.
+        paid_requests: maximum number of paid requests, those of probes included, by name of the provider.
         agreed: number of paid requests to send as `agreed` with the launch; 0 if no confirmation is needed.
-        estimate: expected figures; null if nothing is known.
-        detectable_points: detectable difference of two configurations in percentage points; null if it is unknown.
+        estimate: expected figures; null if no cell applies or no earlier trials are similar.
+        detectable_points: detectable difference of two configurations in percentage points; null if no difference is
+            detectable or no tool scenario applies.
     """
 
     configs: list[PlannedConfigDocument]

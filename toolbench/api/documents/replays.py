@@ -1,4 +1,4 @@
-"""Schemas of replays with other settings, and of re-judged trials."""
+"""Schemas of replays with other settings, and of re-judging."""
 
 from datetime import datetime
 from typing import Annotated
@@ -14,7 +14,10 @@ Limit = Annotated[int, Field(ge=1, le=MAX_LIMIT)]
 
 
 class WhatIfBody(BodySchema):
-    """Trials to replay, named by the id of exactly one trial, cell or run, and the settings of the replay.
+    """Trials to replay, and the settings of the replay. Exactly one of `trial`, `cell` and `run` names the trials.
+
+    `presets` are applied above the layers of the run, `text_format` and the limits above them, and `without` above
+    these. The layer of the scenario is applied last.
 
     Attributes:
         trial: id of a trial.
@@ -22,15 +25,14 @@ class WhatIfBody(BodySchema):
         run: id of a run.
         strategy: `raw`, `wire_standard`, `baseline`, `production` or the name of a preset; "" keeps the strategy of the
             run.
-        presets: names of presets, applied above the strategy and below the scenario's settings; GET /presets lists
-            them. The other settings of this body are applied above all layers.
+        presets: names of presets to add; GET /presets lists them.
         without: names of transforms and repairs to leave out; the page /policy/ lists them.
         text_format: name of a text format, which the page /formats/ lists; "" keeps the text format of the run.
-        max_turns: limit of turns; null keeps that of the run, as for the other limits.
-        max_tool_calls_per_turn: limit of calls in one turn.
-        max_tool_args_bytes: limit of the arguments of a call in bytes.
-        max_tool_output_bytes: limit of the result of a call in bytes.
-        ablate: whether to replay also without each transform and repair.
+        max_turns: limit of turns; null keeps the limit of the run.
+        max_tool_calls_per_turn: limit of calls in one turn; null likewise.
+        max_tool_args_bytes: limit of the arguments of a call in bytes; null likewise.
+        max_tool_output_bytes: limit of the result of a call in bytes; null likewise.
+        ablate: whether to repeat the replay without each transform and repair in turn.
     """
 
     trial: Id | None = None
@@ -54,9 +56,12 @@ class ChangeDocument(Schema):
         trial: id of the trial.
         index: number of the repeat within its cell, from 1.
         before: stored outcome: `pass`, `fail`, `infra`, `na` or `cancelled`.
-        after: outcome of the replay; `unknown` if the replay needs an answer that is not stored, or after an error.
-        unknown_from: number of the first step that could not be replayed, 1 after an error; null if `after` is known.
-        why: why the outcome is unknown or the trial cannot be replayed; else the sentence of the new verdict.
+        after: outcome of the replay; `unknown` if the replay needs an answer that is not stored, or after an error;
+            equal to `before` if the trial cannot be replayed.
+        unknown_from: number of the first step that could not be replayed, from 1; 1 after an error; null if `after` is
+            known.
+        why: why `after` is unknown or the trial cannot be replayed; otherwise the first problem by the new verdict, or
+            "".
     """
 
     trial: int
@@ -72,11 +77,10 @@ class AblationDocument(Schema):
     """Replay without one transform or repair, or without all of them.
 
     Attributes:
-        name: name of the transform or repair; `all` for the replay without any, which exists if there are several.
-        sentence: its outcomes compared with the stored ones, in words.
-        changed: ids of trials whose outcome is known in this replay and in that with the settings of the request, and
-            differs.
-        unsure: number of trials whose outcome is unknown in only one of these two replays.
+        name: name of the transform or repair; `all` for the replay without all of them, which needs two or more.
+        sentence: outcomes of this replay compared with the stored ones, in words.
+        changed: ids of the trials with different known outcomes in this replay and in the replay that applies all.
+        unsure: number of trials whose outcome is unknown in exactly one of these two replays.
     """
 
     name: str
@@ -89,17 +93,17 @@ class WhatIfDocument(Schema):
     """Result of a replay with other settings.
 
     Attributes:
-        trials: number of finished trials.
+        trials: number of finished trials of the trial, cell or run.
         waiting: whether a worker has not finished the replay; send the same request again to get the result.
-        refused: why the trials cannot be replayed; "" if they can.
-        sentence: the outcomes in words; without a result, why there is none, or "".
+        refused: why the trials cannot be replayed or the replay failed; "" otherwise.
+        sentence: numbers of changed, unknown and unchanged outcomes, in words. Without a result: what to do, or "".
         before: answered success with the stored outcomes; null without a result.
-        after_least: answered success if every trial with an unknown outcome failed; null likewise.
-        after_most: answered success if every trial with an unknown outcome passed; null likewise.
-        changes: changed outcomes, then unknown ones, then those that are the same. A worker stores only the first 500
-            changed and unknown ones.
-        ablations: replays without transforms and repairs; [] without a result, if they were not requested, if these
-            settings apply none, or if they would be too many.
+        after_least: answered success if every trial with an unknown outcome failed; null without a result.
+        after_most: answered success if every trial with an unknown outcome passed; null without a result.
+        changes: changed outcomes, then unknown ones, then unchanged ones. With more than 100 trials, a worker replays
+            them and lists only the first 500 changed or unknown ones.
+        ablations: replays without transforms and repairs. [] without `ablate`, if the settings apply no transform and
+            no repair, for more than 100 trials, and if the trials times the transforms and repairs exceed 400.
     """
 
     trials: int
@@ -114,7 +118,7 @@ class WhatIfDocument(Schema):
 
 
 class JudgementDocument(Schema):
-    """Trial whose outcome changed when it was re-judged.
+    """Trial whose current outcome differs from that of its first verdict.
 
     Attributes:
         trial: id of the trial.
@@ -133,9 +137,9 @@ class RejudgingDocument(Schema):
     """Result of re-judging the trials of a run by the current scenarios and rules.
 
     Attributes:
-        waiting: whether the last re-judging by a worker has no result: it is queued, is running or has failed.
-        sentence: the result of this request in words; "" for a list.
-        changes: up to 200 trials whose outcome changed.
+        waiting: whether a re-judging by a worker is queued, is running or has failed.
+        sentence: what POST did, in words; "" in an answer to GET.
+        changes: the trials with a changed outcome, at most 200, by id.
     """
 
     waiting: bool

@@ -1,4 +1,4 @@
-"""Schemas of the matrix, failures and latency."""
+"""Schemas of tables, the matrix, metrics, failures and latency."""
 
 import json
 from collections.abc import Iterator
@@ -11,6 +11,7 @@ from toolbench.api.documents.figures import QuantileDocument, QuerySchema
 from toolbench.api.documents.trials import Day, Text, Texts, WholeNumber
 from toolbench.lab.metrics.export_table import ExportTable, StreamedTable
 
+# Each item is one id or several, such as "12,13".
 RunIds = Annotated[list[Annotated[str, Field(pattern=r"^[0-9]{1,18}(,[0-9]{1,18})*$")]], Field(max_length=50)]
 
 
@@ -25,7 +26,7 @@ class ChosenQuery(QuerySchema):
         scenario: slugs of scenarios, one in each parameter.
         after: day (UTC) on or after which the runs were created.
         before: day (UTC) on or before which the runs were created.
-        upto: highest id of a run.
+        upto: highest id of the runs.
     """
 
     run: RunIds = []
@@ -45,11 +46,12 @@ class MatrixParameters(ChosenQuery):
         scope: `real` for measured runs of this installation (not simulated, not imported), `runs` for those in `run`,
             `demo` for simulated and `imported` for imported runs, `published` for the figures of the case study.
             If it is missing: `runs` if `run` names runs, otherwise `real` if there are such runs, else `published`.
-        metric: name of a metric that GET /metrics lists. The table always has the columns of all metrics.
+        metric: name of a metric that GET /metrics lists. It affects only `warnings`: the table has the columns of all
+            metrics.
         target: target of the success rate in percent.
         q: part of the name of the model or provider, in upper or lower case; "" for all.
-        group: name of a group of scenarios. "", and a group without a scenario here, stand for the default one.
-        prompt: version of a scenario's prompt; `each` for a row for each version; "" for all versions in one row.
+        group: name of a group of scenarios; "" for the default group. A group without results is replaced by it.
+        prompt: version of a scenario's prompt; `each` for one row per version; "" for all versions in one row.
         ids: whether the table has the column `runs` with the ids of the runs of a row, which may be thousands.
     """
 
@@ -63,7 +65,12 @@ class MatrixParameters(ChosenQuery):
 
 
 class FailuresParameters(ChosenQuery):
-    """Filter of failures in measured runs (`real`: not simulated or imported) or simulated runs (`demo`)."""
+    """Scope and filter of failures.
+
+    Attributes:
+        scope: `real` for measured runs of this installation (not simulated, not imported), `demo` for simulated runs.
+            Runs that `run` names are counted in either scope.
+    """
 
     scope: Literal["real", "demo"] = "real"
 
@@ -73,8 +80,9 @@ class LatencyParameters(QuerySchema):
 
     Attributes:
         metric: `trial` for the whole trial; `working` for the trial without back-off; `model`, `tool` or `backoff` for
-            the sum of these parts; `first_byte`, `first_token` or `first_call` for the time until then.
-        group: name of a group of scenarios. "", and a group without a scenario here, stand for the default one.
+            the sum of the waits for the model, the tools or retries; `first_byte`, `first_token` or `first_call` for
+            the time until the first byte, token or call.
+        group: name of a group of scenarios; "" for the default group. A group without results is replaced by it.
     """
 
     metric: Literal["trial", "working", "first_byte", "first_token", "first_call", "model", "tool", "backoff"] = "trial"
@@ -82,7 +90,7 @@ class LatencyParameters(QuerySchema):
 
 
 class TableDocument(Schema):
-    """Table, equal to the export of a page.
+    """Table with the same content as the export of a page.
 
     Attributes:
         notes: sentences about how to read the table.
@@ -107,9 +115,14 @@ def iter_table_json(table: StreamedTable) -> Iterator[str]:
     yield "]}"
 
 
-def build_table(table: ExportTable, *, without: str = "") -> dict[str, Any]:
-    """Return the values of a TableDocument, without the column `without` if the table has it."""
-    indexes = [index for index, name in enumerate(table.columns) if name != without]
+def build_table(table: ExportTable, *, excluded_column: str = "") -> dict[str, Any]:
+    """Return the values of a TableDocument.
+
+    Args:
+        table: the table.
+        excluded_column: name of a column to leave out, if the table has it; "" for none.
+    """
+    indexes = [index for index, name in enumerate(table.columns) if name != excluded_column]
     columns = [table.columns[index] for index in indexes]
     rows = [[row[index] for index in indexes] for row in table.rows]
     return {"title": table.title, "notes": table.notes, "columns": columns, "rows": rows}
@@ -119,10 +132,10 @@ class MatrixDocument(Schema):
     """Matrix, with one row for each configuration.
 
     Attributes:
-        scope: scope that was used, also if the request had none.
+        scope: scope of the request, or the one that was chosen for it.
         target: target of the success rate in percent.
         groups: names of the groups of scenarios; [] in the scope `published`.
-        warnings: sentences about limits of a comparison of the rows.
+        warnings: sentences about limits of the figures and of a comparison of the rows.
     """
 
     scope: Literal["real", "runs", "demo", "imported", "published"]
@@ -133,12 +146,13 @@ class MatrixDocument(Schema):
 
 
 class MetricDocument(Schema):
-    """Metric.
+    """Metric of the matrix.
 
     Attributes:
-        name: name in columns and parameters.
+        name: name in parameters, and in columns such as `given_rate`.
         label: name in words.
-        denominator: what it is counted over, in words.
+        denominator: numerator and denominator of a rate in words, such as "passed / trials with an answer"; for other
+            metrics, what they measure.
     """
 
     name: str
@@ -151,14 +165,15 @@ class FailureDocument(Schema):
 
     Attributes:
         signature: stored text by which failures of the scenario are grouped.
-        cause: cause code; "" for failures that are not classified.
+        cause: cause code; "" if the current table of causes lacks it.
         version: version of the scenario.
         place: JSON path and turn of the failures, as in `signature`.
-        count: number of trials.
-        runs: number of runs.
+        count: number of its trials.
+        runs: number of runs with these trials.
         sentence: the first problem of the trial `exemplar`.
         exemplar: id of its first trial.
-        nearest: id of a passed trial to compare with, if possible of the same cell and instance; null without one.
+        nearest: id of a passed trial to compare `exemplar` with, of the same run and scenario, if possible also of the
+            same cell and instance; null if none has stored bodies.
         trials: query string with which GET /trials lists the group.
     """
 
@@ -180,7 +195,8 @@ class CauseDocument(Schema):
 
     Attributes:
         cause: cause code.
-        count: number of failed trials in the newest version of each scenario.
+        count: number of trials that failed or had an infrastructure error by this cause, in the newest version of each
+            scenario.
         trials: query string with which GET /trials lists them.
     """
 
@@ -190,10 +206,12 @@ class CauseDocument(Schema):
 
 
 class FailuresDocument(Schema):
-    """Failures by cause and in groups, the largest first.
+    """Failures by cause, and the largest failure groups.
 
     Attributes:
-        version: version of the table of causes.
+        version: version of the table of causes that classified them.
+        causes: the causes in the order of the table.
+        groups: at most 40 groups, the largest first.
     """
 
     version: int
@@ -206,7 +224,7 @@ class LatencyRowDocument(Schema):
 
     Attributes:
         config_id: id of the configuration.
-        label: model, and the settings in which the rows differ.
+        label: model, profile and the settings in which the rows differ.
         n: number of times.
         local: whether the model runs on the machine of Toolbench.
         p50: median.
@@ -232,8 +250,8 @@ class LatencyDocument(Schema):
     Attributes:
         run: id of the run.
         metric: name of the measured time, as in the request.
-        group: group of the scenarios whose times are counted; "" if there are none.
-        groups: names of all groups of the run's scenarios.
+        group: group of the scenarios whose times are counted; "" if the run has no scenarios.
+        groups: names of all groups of the run's scenarios, the controls as `control`.
     """
 
     run: int

@@ -74,7 +74,8 @@ def get_matrix_table(request: HttpRequest, query: Query[MatrixParameters]) -> An
         "groups": matrix.scenario_groups if matrix else (),
         "warnings": matrix.warnings if matrix else (),
         "table": build_table(
-            export_measured(matrix) if matrix else export_matrix(matrix_query), without="" if query.ids else "runs"
+            export_measured(matrix) if matrix else export_matrix(matrix_query),
+            excluded_column="" if query.ids else "runs",
         ),
     }
 
