@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from toolbench.api.documents.figures import AgreedBody, BodySchema, Id
 from toolbench.engine.types import JsonObject
@@ -57,15 +57,15 @@ class PlanBody(BodySchema):
         scenarios: slugs of scenarios or test cases, or `set:` and the id of a set of test cases; at least one. GET
             /scenarios and GET /cases list them.
         trials: trials of each cell; with sequential stopping, the maximum.
-        until: rule of sequential stopping; {} for a fixed number of trials. Its members are `rule`: `threshold` (the
-            default), `width` or `best`; `rate`: `given` for answered success (the default) or `delivered` for
-            end-to-end success; `target` in percent for `threshold` (90); `width` of the interval in points for `width`
-            (20); `error`: probability of a wrong decision as a fraction (0.05).
+        until: rule of sequential stopping; {} for a fixed number of trials. Its members, with their defaults: `rule`
+            ("threshold"): `threshold`, `width` or `best`; `rate` ("given"): `given` for answered success, `delivered`
+            for end-to-end success; `target` (90): percent, for `threshold`; `width` (20): width of the interval in
+            percentage points, for `width`; `error` (0.05): probability of a wrong decision, as a fraction.
         instance_kind: `parity` for the published wording of the scenarios, `drawn` for instances drawn from the seed.
-        tool_use_mode: `enforced` if every answer needs a tool call before it, `relaxed` to only offer tools, `disabled`
-            to send none.
-        tool_failure_policy: with `enforced`: `fatal` if the latest result of every tool must be good, `tolerated` if
-            one good result is enough.
+        tool_use_mode: `enforced`: a trial without a tool call fails; `relaxed`: it may pass; `disabled`: no tools are
+            sent.
+        tool_failure_policy: when failed calls make a trial with `enforced` fail. `fatal`: if the last call of any tool
+            failed; `tolerated`: only if all calls failed.
         tool_allowlist: names of the tools that may be called; [] for all.
         tool_denylist: names of tools that may not be called.
         request_cap: request limit of the run; null for none.
@@ -73,9 +73,9 @@ class PlanBody(BodySchema):
         deadline_seconds: trial deadline; null for the default of the installation, which is 600 unless it was changed.
         connect_seconds: timeout for connecting; null for that of the provider.
         read_seconds: timeout for reading; null for that of the provider.
-        overrides: settings above every preset, such as {"max_turns": 6}; the page /policy/ lists them.
+        overrides: settings that replace those of presets, such as {"max_turns": 6}; the page /policy/ lists them.
         seed: start of the random generator; equal requests with an equal seed plan equal trials. Null draws one.
-        jobs: concurrency limit of the run at one provider; the provider's own limit also applies. Null for none.
+        jobs: concurrency limit of the run at each provider; the provider's own limit also applies. Null for none.
         enforce_applicability: whether to leave out profiles that do not apply to a model.
         probe_unknown: whether to probe models with unknown tool support first, unless the run has a request or token
             limit. With the method `auto`, they are always probed.
@@ -113,15 +113,13 @@ class PlanBody(BodySchema):
 class LaunchBody(PlanBody, AgreedBody):
     """Request for a run, with the confirmed number of paid requests."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, title="LaunchBody")
-
 
 class LimitsBody(AgreedBody):
     """New limits of a paused run.
 
     Attributes:
-        request_cap: request limit, above the requests used; null for none.
-        token_cap: token limit, above the tokens used; null for none.
+        request_cap: request limit, greater than `requests_reserved` of the run; null for none.
+        token_cap: token limit, greater than `tokens_used` of the run; null for none.
     """
 
     request_cap: RunLimit | None

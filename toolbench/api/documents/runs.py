@@ -60,7 +60,7 @@ class RunDocument(Schema):
         requests_reserved: requests that count towards `request_cap`; each is counted before it is sent.
         tokens_used: tokens that count towards `token_cap`.
         deadline_seconds: trial deadline.
-        repeat_of: id of the run that this one repeats; null if it repeats none.
+        repeat_of: id of the run that this one repeats or, with `decide`, adds trials to; null for none.
         skipped: requested configurations and cells that were left out: objects with `what` and `why`.
         finished_at: time of its end; null before it.
         url: path of its page.
@@ -247,7 +247,7 @@ class RunDetailDocument(Schema):
     Attributes:
         page: number of the page of `configs`, from 1.
         pages: number of these pages.
-        live: whether figures can still change.
+        live: whether the run is running or being cancelled, or a trial is running, or a cell has to be recomputed.
         counts: counts of all its trials.
         failures: the largest failure groups, at most 20.
         retryable: number of trials that `retry` would queue again.
@@ -297,9 +297,9 @@ class FrozenSettingsDocument(Schema):
 
     Attributes:
         config: id of the configuration.
-        scenario: slug of the scenario whose layer is applied; "" for none.
-        chosen: settings that a layer sets.
-        defaults: settings with the engine's default.
+        scenario: slug of the scenario whose layer is applied; "" for none. An unknown scenario has no layer.
+        chosen: settings that a layer sets; if the installed engine cannot resolve the layers, all stored settings.
+        defaults: settings with the engine's default; [] if the layers cannot be resolved.
     """
 
     config: int

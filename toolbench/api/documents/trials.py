@@ -74,8 +74,8 @@ class TrialListQuery(QuerySchema):
         cause_version: version of the table of causes that gave `cause`.
         label: label of the trial.
         search: words, "phrases" and terms such as outcome:fail, as in the search field of the page.
-        scope: `all` for measured, simulated and imported runs. Without it, measured runs of this installation only, or
-            those that `demo` or `imported` selects. Ids of runs, cells or configurations select trials of any run.
+        scope: `all` for all runs. Without it, measured runs of this installation, or those that `demo` or `imported`
+            selects, and no conversations of the playground. Ignored with ids of runs, cells or configurations.
         demo: `1` for simulated runs only.
         imported: `1` for imported runs only.
         after: day (UTC) on or after which the runs were created.
@@ -144,7 +144,7 @@ class TrialDocument(Schema):
         run: id of its run.
         cell: id of its cell.
         config: id of its configuration.
-        method: method of the configuration; `auto` until a probe has chosen it.
+        method: method of the configuration; `auto` until a probe has chosen it, `none` if no method can be used.
         index: number of the repeat within its cell, from 1.
         instance_seed: seed of its instance; GET /scenarios/{slug} shows a drawn instance.
         seed: sampling seed, which is sent to endpoints that accept one.
@@ -158,7 +158,8 @@ class TrialDocument(Schema):
         sentence: the first problem; "" without one.
         requests: number of requests, retries included.
         cost: dollars that the provider reported; null if it reported no cost, even if the price is known.
-        duration_ms: time from the start to the end, without the time in the queue; null before the end.
+        duration_ms: time from the first turn to the end, with back-off and without waits for rate control; null before
+            the end.
         first_token_ms: time until the first token; null for an answer that is not streamed.
         started_at: start of the last execution; null before it.
         added_by_hand: whether the trial was added manually.
@@ -242,7 +243,7 @@ class StepDocument(Schema):
         ordinal: number of the step within the execution, from 1.
         turn: number of the turn, from 0.
         attempt: number of the attempt at the request, from 1.
-        started_ms: milliseconds from the start of the trial to that of the step.
+        started_ms: milliseconds from the start of the execution to that of the step.
         status: HTTP status of the response; null without one, and for a tool execution.
         error_code: error code of the exchange or the tool; "" without an error.
         finish_reason: why the model stopped, as the provider says it; "" if it is unknown.
@@ -252,8 +253,8 @@ class StepDocument(Schema):
         ok: whether an answer was read, or the tool succeeded; null if neither is known.
         input_tokens: tokens of the request; null if the provider did not report them, and for a tool execution.
         output_tokens: tokens of the answer; null likewise.
-        truncated: whether more bytes were received than are stored.
-        request_url: path of the stored request; its answer is empty if the body was not stored or was removed.
+        truncated: whether the response was truncated when it was stored.
+        request_url: path of the stored request, which is empty if it was not stored or was removed.
         response_url: path of the stored response, likewise.
     """
 
@@ -284,12 +285,12 @@ class StepDocument(Schema):
 def build_step(step: Step) -> dict[str, Any]:
     """Return the values of a StepDocument."""
     names = set(StepDocument.model_fields) & {field.attname for field in Step._meta.concrete_fields}
-    address = f"/api/v1/steps/{step.pk}"
+    step_path = f"/api/v1/steps/{step.pk}"
     return {name: getattr(step, name) for name in names} | {
         "method": step.path,
         "truncated": step.body_cut,
-        "request_url": f"{address}/request",
-        "response_url": f"{address}/response",
+        "request_url": f"{step_path}/request",
+        "response_url": f"{step_path}/response",
     }
 
 
@@ -315,8 +316,8 @@ class TrialDetailDocument(Schema):
         headline: the result in one sentence.
         final_text: the final answer; "" without one.
         verdict: the judge's rule, checks and first problem; {} before the verdict.
-        causes: all causes that were found, recovered or not: objects with `code`, `path`, `turn`, `ordinal` of the
-            step, `mended` (a later step recovered), `healed` (without harm) and `count`.
+        causes: up to 40 causes that were found, recovered or not: objects with `code`, `path`, `turn`, `ordinal` of the
+            step, `mended` (a later step recovered, or `healed`), `healed` (without harm) and `count`.
         human_verdicts: human verdicts, the newest first.
         steps: the first 400 steps of the last execution, in order.
         steps_truncated: whether the last execution has more steps.
@@ -341,7 +342,8 @@ class StepDetailDocument(Schema):
 
     Attributes:
         trial: id of the trial.
-        details: findings, changes, headers with masked secrets, and the parsed answer; {} if they were not stored.
+        details: findings, changes, headers with masked secrets, and the parsed answer; {} if they were not stored or
+            were removed.
     """
 
     step: StepDocument
@@ -366,7 +368,7 @@ class VerdictBody(BodySchema):
 
     Attributes:
         verdict: the verdict, which may be equal to that of the judge.
-        reason: why.
+        reason: why you decided so.
     """
 
     verdict: Literal["pass", "fail"]
