@@ -19,8 +19,9 @@ class ScheduleDocument(Schema):
 
     Attributes:
         active: whether it launches runs; false while it is paused.
-        next_due_at: time of the next run, if it is active.
-        skip_reason: why the last due run was not launched; "" if it was launched.
+        next_due_at: time of the next run, unless the schedule is paused.
+        skip_reason: why the last due run was not launched; "" if it was launched, or if the schedule was paused or
+            resumed since.
     """
 
     id: int
@@ -42,9 +43,9 @@ class RuleDocument(Schema):
         kind: kind of the condition, as in AlertRuleBody.
         fires_when: its condition in words.
         threshold: value of the condition in percent, seconds or dollars; null for a condition without a value.
-        webhook_host: host of the webhook; "" without one.
+        webhook_host: host of the webhook, with a port that its URL names; "" without a webhook.
         email: e-mail address; "" without one.
-        open_alerts: number of its alerts that are open, until a later run does not meet the condition.
+        open_alerts: number of its open alerts. An alert is open until a later run does not meet the condition.
     """
 
     id: int
@@ -118,7 +119,7 @@ class AlertQuery(QuerySchema):
 
     Attributes:
         schedule: id of the schedule of their rules; null for alerts of all rules.
-        state: `open` while later runs meet the condition too, `resolved` afterwards, or `all`.
+        state: `open` until a later run does not meet the condition, `resolved` from then on, or `all`.
         cursor: `next` of the previous page; null for the first page.
         limit: maximum number of alerts of the page.
     """
@@ -136,7 +137,7 @@ class ScheduleDetailDocument(ScheduleDocument):
         plan: size of the next run in words, or why it cannot be launched.
         runs: ids of the newest 30 runs and of the runs of the baseline, the newest first.
         baseline: ids of the runs that later runs are compared with.
-        requests_of_month: requests that its runs have reserved in this calendar month (UTC).
+        requests_of_month: requests reserved by its runs that were launched in this calendar month (UTC).
         rules: its alert rules, without those for all runs.
     """
 
@@ -151,8 +152,8 @@ class TrendQuery(QuerySchema):
     """Choice of the measure.
 
     Attributes:
-        measure: answered success in percent; `p50`, `p95` or `p99` of the duration in seconds; cost in dollars; or
-            tokens in thousands.
+        measure: `success`: answered success in percent; `p50`, `p95` or `p99`: duration in seconds; `cost`: dollars;
+            `tokens`: thousands of tokens.
     """
 
     measure: Literal["success", "p50", "p95", "p99", "cost", "tokens"] = "success"
@@ -185,9 +186,10 @@ class TrendLineDocument(Schema):
 
     Attributes:
         config: the configuration in words.
-        state: result of the drift test of answered success, whatever the measure.
+        state: result of the drift test of answered success, for every measure: `worse`, `better`, `steady` (no drift
+            found) or `untested`.
         state_text: the result in words.
-        points: its newest runs, the oldest first.
+        points: its newest runs, at most 60, the oldest first.
     """
 
     config: str
@@ -259,12 +261,14 @@ class AlertRuleBody(BodySchema):
         threshold: value of the condition, above 0: percent (at most 100) for `below_target`, `infrastructure` and
             `answers_changed`, seconds (at most 86,400) for `slow`, dollars (at most 1,000,000) for `spend`. Null only
             for `drift` and `run_ended`, which ignore it.
-        webhook: URL that gets alerts, which is stored encrypted and in no answer; "" for none.
-        email: e-mail address that gets alerts; "" for none. A rule without an address only shows alerts on pages.
+        webhook: URL to send alerts to; it is stored encrypted, and no answer contains it. "" for none.
+        email: e-mail address to send alerts to; "" for none. Alerts of a rule without webhook and e-mail address only
+            appear on pages.
     """
 
     schedule: Id | None = None
     kind: RuleKind
     threshold: Annotated[float, Field(ge=0, le=1e12)] | None = None
     webhook: Annotated[str, Field(max_length=MAX_URL_CHARACTERS)] = ""
+    # "" or an address such as name@example.com.
     email: Annotated[str, Field(max_length=254, pattern=r"^$|^[^@\s]+@[^@\s]+\.[^@\s]+$")] = ""
