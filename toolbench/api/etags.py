@@ -1,4 +1,4 @@
-"""ETags of answers: a client that polls an unchanged address gets no body."""
+"""ETags of answers: a client that polls gets no body until the answer changes."""
 
 import hashlib
 
@@ -8,9 +8,10 @@ from django.utils.cache import get_conditional_response, patch_cache_control
 
 
 def add_etag(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    """Return a response to GET or HEAD with an ETag, or 304 if the request names the same ETag.
+    """Return a response to GET or HEAD with an ETag, or 304 if If-None-Match of the request names the same ETag.
 
-    Other responses, streaming ones, and those with another status than 200 are returned unchanged.
+    If If-Match names only other ETags, the response is 412. Responses to other methods, streaming ones, and those with
+    another status than 200 are returned unchanged.
     """
     if not isinstance(response, HttpResponse) or response.status_code != 200 or request.method not in ("GET", "HEAD"):
         return response

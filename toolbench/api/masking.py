@@ -12,7 +12,7 @@ def mask_response(response: HttpResponseBase) -> HttpResponseBase:
     A streaming response, an empty one and one that is not JSON are returned unchanged.
     """
     if isinstance(response, HttpResponse) and "json" in response.headers.get("Content-Type", "") and response.content:
-        # The texts of a document are not parts of a longer text, so no secret is split over several of them.
+        # Each text in an API document is complete, so no secret is split over several texts.
         response.content = load_known_secrets().masker.mask_body(response.content, join_parts=False)
     return response
 

@@ -28,8 +28,9 @@ from toolbench.lab.models import Case
 from toolbench.lab.scenarios.case_sets import CaseSetNotFoundError, set_privacy
 
 router = Router()
-# Members of a body that a draft has with the same value, and those that it has as JSON text.
+# Fields of CaseBody that CaseDraft has with the same value.
 DRAFT_PLAIN_FIELDS = ("system", "turns", "parallel", "group", "control", "behaviour")
+# Fields of CaseBody that CaseDraft has as JSON text.
 DRAFT_JSON_FIELDS = ("tools", "expect", "results", "start", "further", "workspace", "settings")
 
 
@@ -71,7 +72,7 @@ def export_cases(request: HttpRequest, query: Query[CaseExportQuery]) -> HttpRes
 
 @router.patch("/cases/sets/{int:set_id}", response=SentenceDocument, auth=LAUNCH)
 def change_privacy(request: HttpRequest, set_id: int, body: PrivacyBody) -> dict[str, str]:
-    """Make a set public or private."""
+    """Make a set of test cases public or private."""
     try:
         case_set = set_privacy(set_id, public=body.public)
     except CaseSetNotFoundError as error:
@@ -117,7 +118,7 @@ def remove_case(request: HttpRequest, slug: str) -> Status[None]:
 
 
 def _check_editable(slug: str) -> str:
-    """Return the slug if users can change the case.
+    """Return the slug unchanged if users can change the case.
 
     Raises:
         Http404: there is no such case, it is a benchmark case, or it is a conversation of the playground.
@@ -137,7 +138,7 @@ def build_case_draft(body: CaseBody) -> CaseDraft:
     fields: dict[str, Any] = {name: getattr(body, name) for name in DRAFT_PLAIN_FIELDS}
     fields |= {name: "" if (value := getattr(body, name)) is None else json.dumps(value) for name in DRAFT_JSON_FIELDS}
     fields["message"] = render_message(body.message)
-    if isinstance(body.further, str):
+    if isinstance(body.further, str):  # a list with one text, since a text such as "- a" would be parsed as a list
         fields["further"] = json.dumps([body.further]) if body.further else ""
     if body.messages is not None:
         if body.message:

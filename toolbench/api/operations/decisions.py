@@ -39,7 +39,7 @@ from toolbench.lab.results.decide.records import (
 from toolbench.lab.results.decide.settings_export import get_settings_page
 
 router = Router()
-# Members of a row that only `ids=true` adds.
+# Members of a row of GET /decide that only `ids=true` adds.
 _ID_LISTS = ("config_ids", "run_ids", "cell_ids")
 Percent = Annotated[float, Field(ge=1, le=99.9)]
 Seconds = Annotated[float, Field(ge=0.001, le=86_400)]
@@ -55,8 +55,8 @@ class DecideParameters(ChosenQuery):
             `reliable`.
         success: end-to-end success required, in percent.
         within: largest p95 permitted, in seconds; `none` for no limit.
-        q: text that the names of compared configurations contain; "" for all.
-        group: name of a group of scenarios; "" for the default.
+        q: part of the name of the model or provider, in upper or lower case; "" for all.
+        group: name of a group of scenarios; "" for the default group.
         ids: whether each row has the ids of its configurations, runs and cells, which may be thousands.
     """
 
@@ -70,9 +70,11 @@ class DecideParameters(ChosenQuery):
 
 
 class RuleBody(BodySchema):
-    """Scope and rule of a decision, with the parameters of GET /decide of the same names.
+    """Scope and rule of a decision. GET /decide describes the members of the same names.
 
-    Filters by model, profile, strategy, scenario and date are not available. `within` is null for no limit.
+    Attributes:
+        run: ids of runs.
+        within: largest p95 permitted, in seconds; null for no limit.
     """
 
     scope: Literal["real", "runs", "demo"] | None = None
@@ -108,10 +110,11 @@ class DecisionDocument(Schema):
     """The result of a rule.
 
     Attributes:
-        verdict: `none`: no configuration qualifies; `alone`: only the leader does; `clear`: the leader's interval
-            overlaps that of no other qualified configuration; `unclear`: it overlaps one; `confirm`: none qualifies
-            before a confirmation run.
-        leader: key of the chosen row; null if the verdict is `none`.
+        verdict: `none`: no configuration meets the rule; `alone`: only the leader qualifies; `clear`: several qualify,
+            and the leader's interval of the figure that the goal is about overlaps with none of theirs; `unclear`: it
+            overlaps with one or more; `confirm`: the leader meets the rule, but needs a confirmation run to qualify.
+        goal: the goal in words.
+        leader: `key` of the chosen row; null if the verdict is `none`.
         chosen_among: number of configurations that were compared.
         rows: the configurations with their figures and reasons, the best first.
         missing: plan of the missing trials; null if none would help, none are needed, or trials of these configurations
@@ -135,7 +138,11 @@ class MissingTrialsBody(AgreedBody):
 
 
 class RecordBody(BodySchema):
-    """Decision to save as a record. Later trials do not change the figures of the record."""
+    """Decision to save as a record. Later trials do not change the figures of the record.
+
+    Attributes:
+        title: title of the record; "" for one that names the rule and the leader.
+    """
 
     rule: RuleBody
     title: Annotated[str, Field(max_length=MAX_TITLE_CHARACTERS)] = ""
@@ -159,8 +166,8 @@ class RecordChangeDocument(Schema):
 
     Attributes:
         label: name of the configuration, or "The answer" for the sentence of the decision.
-        then: text of the record.
-        now: text of the result now.
+        then: text of the record; "not there" for a configuration that the record lacks.
+        now: text of the result now; "not there" for a configuration that the result lacks.
     """
 
     label: str
@@ -175,7 +182,13 @@ class ConfirmBody(AgreedBody):
 
 
 class SettingsFileDocument(Schema):
-    """File with the settings of a configuration for another program. It contains no API key."""
+    """File with the settings of a configuration for another program. It contains no API key.
+
+    Attributes:
+        file: name of the file.
+        title: title of its format.
+        text: content of the file.
+    """
 
     file: str
     title: str
@@ -188,7 +201,7 @@ def decide(request: HttpRequest, query: Query[DecideParameters]) -> Any:
     decide_query = DecideQuery.from_query(request.GET)
     if problem := find_unreadable_problem((*decide_query.ignored, *list_excluded_names(request.GET))):
         return problem
-    return _build_decision(get_decide_page(decide_query), without=() if query.ids else _ID_LISTS)
+    return _build_decision(get_decide_page(decide_query), excluded_names=() if query.ids else _ID_LISTS)
 
 
 @router.post("/decide/trials", response={201: RunDocument}, auth=LAUNCH)
@@ -197,8 +210,8 @@ def launch_missing(request: HttpRequest, body: MissingTrialsBody) -> Status[Run]
     query = _read_rule(body.rule)
     try:
         run = launch_missing_trials(query, owner=get_user(request), shown=body.shown, confirmed_requests=body.agreed)
-    except (NewTrialsError, LaunchError) as refused:
-        raise ProblemError(409, f"No trials were launched. {refused}") from refused
+    except (NewTrialsError, LaunchError) as error:
+        raise ProblemError(409, f"No trials were launched. {error}") from error
     record(request, Action.LAUNCHED, f"run {run.pk}", f"/runs/{run.pk}/")
     return Status(201, run)
 
@@ -237,8 +250,8 @@ def confirm_record(request: HttpRequest, record_id: int, body: ConfirmBody) -> S
         run = launch_confirmation(
             decision_record, owner=get_user(request), trials=body.trials, confirmed_requests=body.agreed
         )
-    except (NewTrialsError, LaunchError) as refused:
-        raise ProblemError(409, str(refused)) from refused
+    except (NewTrialsError, LaunchError) as error:
+        raise ProblemError(409, str(error)) from error
     record(request, Action.LAUNCHED, f"run {run.pk}", f"/runs/{run.pk}/")
     return Status(201, run)
 
@@ -249,8 +262,8 @@ def keep_confirmation(request: HttpRequest, record_id: int) -> dict[str, str]:
     decision_record = _get_record_or_404(record_id)
     try:
         save_confirmation(decision_record)
-    except NewTrialsError as refused:
-        raise ProblemError(409, str(refused)) from refused
+    except NewTrialsError as error:
+        raise ProblemError(409, str(error)) from error
     record(
         request,
         Action.CHANGED,
@@ -282,8 +295,8 @@ def _read_rule(rule: RuleBody) -> DecideQuery:
     pairs += [("run", str(run)) for run in rule.run]
     params = QueryDict(urlencode(pairs))
     query = DecideQuery.from_query(params)
-    if refused := (*query.ignored, *list_excluded_names(params)):
-        raise ProblemError(422, describe_unreadable(refused))
+    if unreadable_names := (*query.ignored, *list_excluded_names(params)):
+        raise ProblemError(422, describe_unreadable(unreadable_names))
     return query
 
 
@@ -294,8 +307,8 @@ def _get_record_or_404(record_id: int) -> DecisionRecord:
     return decision_record
 
 
-def _build_decision(page: DecidePage, *, without: Collection[str]) -> dict[str, Any]:
-    """Return the values of a DecisionDocument; its rows do not have the members in `without`."""
+def _build_decision(page: DecidePage, *, excluded_names: Collection[str]) -> dict[str, Any]:
+    """Return the values of a DecisionDocument, whose rows do not have the members `excluded_names`."""
     decision, rows = page.decision, map(row_to_json, page.rows)
     return {
         "verdict": decision.verdict,
@@ -303,6 +316,6 @@ def _build_decision(page: DecidePage, *, without: Collection[str]) -> dict[str, 
         "goal": decision.rule.goal,
         "leader": decision.leader.measured.key if decision.leader else None,
         "chosen_among": decision.chosen_among,
-        "rows": [{name: value for name, value in row.items() if name not in without} for row in rows],
+        "rows": [{name: value for name, value in row.items() if name not in excluded_names} for row in rows],
         "missing": get_missing_trials_plan(page),
     }

@@ -34,7 +34,8 @@ from toolbench.lab.serving.bindings import BindingChange, RollbackError, list_bi
 from toolbench.lab.serving.traces import NoDraftError, build_traffic_line, get_trace_page
 
 router = Router()
-_PROMOTION_FIELDS = {"name": "alias"}  # member of PromotionBody by the field that an error of `promote_config` names
+# Member of PromotionBody by the name of the field in an error of `promote_config`, where they differ.
+_PROMOTION_FIELDS = {"name": "alias"}
 _CONFIG_SETTINGS = {"profile", "strategy", "method"}  # members of AliasBody whose defaults do not apply with `config`
 # Columns of ModelAlias that AliasDocument has under the same name.
 _ALIAS_COLUMNS = ("id", "name", "profile", "strategy", "method", "repairs", "fallbacks", "keep_percent", "keep_bodies")
@@ -58,7 +59,10 @@ def add_alias(request: HttpRequest, body: AliasBody) -> Status[dict[str, Any]]:
 
 @router.put("/gateway/aliases/{int:alias_id}", response=AliasDocument, auth=LAUNCH)
 def change_alias(request: HttpRequest, alias_id: int, body: ChangedAliasBody) -> dict[str, Any]:
-    """Replace the settings of an alias. If its model or the settings of requests changed, it gets a new binding."""
+    """Replace the settings of an alias.
+
+    If the model, profile, strategy, method or configuration has changed, the alias gets a new binding.
+    """
     alias = save_alias(_build_choice(body, body.binding), owner=get_user(request), alias=_get_alias_or_404(alias_id))
     return _finish(request, Action.CHANGED, alias, "")
 
@@ -74,13 +78,16 @@ def remove_alias(request: HttpRequest, alias_id: int) -> Status[None]:
 
 @router.get("/gateway/aliases/{int:alias_id}/bindings", response=list[BindingDocument], auth=READ)
 def list_alias_bindings(request: HttpRequest, alias_id: int) -> list[AliasBinding]:
-    """List the newest 50 settings that an alias had, the current ones first."""
+    """List the newest 50 bindings of an alias, the current one first."""
     return [row.binding for row in list_bindings(_get_alias_or_404(alias_id))]
 
 
 @router.post("/gateway/aliases/{int:alias_id}/roll-back", response=AliasDocument, auth=LAUNCH)
 def roll_back_alias(request: HttpRequest, alias_id: int, body: RollBackBody) -> dict[str, Any]:
-    """Give an alias the settings of an earlier binding again; 409 for the current one, or if its model was deleted."""
+    """Give an alias the settings of an earlier binding again.
+
+    409 if the alias has no such binding, has this binding now, or the model of the binding was deleted.
+    """
     alias = _get_alias_or_404(alias_id)
     try:
         roll_back(alias, body.binding, who=get_user(request).username)
@@ -91,10 +98,12 @@ def roll_back_alias(request: HttpRequest, alias_id: int, body: RollBackBody) -> 
 
 @router.post("/gateway/promotions", response={201: AliasDocument}, auth=LAUNCH)
 def promote_record(request: HttpRequest, body: PromotionBody) -> Status[dict[str, Any]]:
-    """Give an alias the settings that a decision record chose, and create the canary schedule of the body."""
+    """Give an alias the settings that a decision record chose, and create a canary if the body has one."""
     source, user = get_promotion_source(None, body.record), get_user(request)
     if source is None:
-        raise Http404(f"There is no decision record {body.record}, or the model of its choice was deleted.")
+        raise Http404(
+            f"There is no decision record {body.record}, it chose no configuration, or its model was deleted."
+        )
     if body.canary is not None and source.canary_plan is None:
         raise ProblemError(409, f"A canary is not possible. {source.refusal}")
     with transaction.atomic():
@@ -120,7 +129,7 @@ def promote_record(request: HttpRequest, body: PromotionBody) -> Status[dict[str
 
 @router.get("/gateway/traces", response=GatewayTraceListDocument, auth=READ)
 def list_gateway_traces(request: HttpRequest, query: Query[GatewayTraceQuery]) -> dict[str, Any]:
-    """List the traces, newest first, or those that match a search."""
+    """List the traces, or those that match a search, newest first."""
     if not query.q.strip():
         page = get_trace_page(query.alias, query.cursor, query.limit)
         return {"items": page.traces, "next": page.next_before, "text_lag_seconds": 0.0}
@@ -162,9 +171,10 @@ def get_gateway_body(
 ) -> HttpResponse:
     """Return the stored bytes of a body, with secrets masked; 404 if the trace does not have it.
 
-    `client_request` and `client_response` are what the client sent and got, `upstream_request` and `upstream_response`
-    the last exchange with the provider, `traffic_line` request and answer in the form of recorded traffic, and `steps`
-    the exchanges with the provider as JSON.
+    - `client_request`, `client_response`: what the client sent and got
+    - `upstream_request`, `upstream_response`: the last exchange with the provider
+    - `traffic_line`: request and answer in the form of recorded traffic
+    - `steps`: the exchanges with the provider, as JSON
     """
     raw = getattr(_get_trace_or_404(trace_id), body)
     if raw is None:
@@ -176,8 +186,8 @@ def _build_choice(body: AliasBody, binding: int | None = None) -> AliasChoice:
     """Return the settings of a body.
 
     Args:
-        body: the body.
-        binding: id of the binding that the settings replace; None for a new alias.
+        body: the settings as the client sent them.
+        binding: id of the binding that the settings replace; None for a new alias and one without bindings.
 
     Raises:
         ProblemError: neither a model nor a configuration is named.
@@ -202,12 +212,12 @@ def _build_alias(row: AliasRow) -> dict[str, Any]:
 
 
 def _finish(request: HttpRequest, action: Action, alias: ModelAlias, change: str) -> dict[str, Any]:
-    """Add a change to the audit list and return the alias with its current settings.
+    """Add a change to the audit list and return the values of the AliasDocument.
 
     Args:
         request: the request.
-        action: kind of action.
-        alias: the alias.
+        action: what was done with the alias.
+        alias: the alias; its current row is read again.
         change: end of the subject in the audit list, such as ": promoted"; "" for none.
     """
     record(request, action, f"alias {alias.name}{change}", f"/gateway/{alias.pk}/")
@@ -225,5 +235,5 @@ def _get_alias_or_404(alias_id: int) -> ModelAlias:
 def _get_trace_or_404(trace_id: int) -> GatewayTrace:
     trace = GatewayTrace.objects.filter(pk=trace_id).first()
     if trace is None:
-        raise Http404(f"There is no trace {trace_id}; it may have been deleted by its age.")
+        raise Http404(f"There is no trace {trace_id}; it may have been deleted because of its age.")
     return trace

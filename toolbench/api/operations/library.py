@@ -116,7 +116,7 @@ class PresetDocument(Schema):
     """Preset: a saved policy layer.
 
     Attributes:
-        patch: its settings by name, which the page /policy/ lists.
+        patch: its settings by name; the page /policy/ lists the names.
         builtin: whether it comes with Toolbench; it can be neither changed nor deleted.
         archived: whether it was deleted after a run had used it.
         version: number of the newest version. Send it with a change; a change of another version is refused.
@@ -168,7 +168,7 @@ class PresetContent(BodySchema):
     """Content of a preset.
 
     Attributes:
-        patch: settings by name, at least one; the page /policy/ lists them.
+        patch: settings by name, at least one; the page /policy/ lists the names.
         description: what the preset is for.
     """
 
@@ -271,7 +271,7 @@ def change_preset(request: HttpRequest, slug: str, body: PresetVersionBody) -> d
 
 @router.delete("/presets/{slug:slug}", response=SentenceDocument, auth=LAUNCH)
 def remove_preset(request: HttpRequest, slug: str) -> dict[str, str]:
-    """Delete a preset, or archive it if a run used it. A workaround of a model cannot be deleted."""
+    """Delete a preset, or archive it if a run used it. A preset that is a workaround of a model cannot be deleted."""
     return _remove_entry(request, PRESETS, slug)
 
 
@@ -293,7 +293,7 @@ def _add_entry(
 def _change_entry(
     request: HttpRequest, functions: EntryFunctions[Entry], name: str, base_version: int, content: dict[str, Any]
 ) -> dict[str, Any]:
-    """Save a new version of an entry; `base_version` is the one that the client read before the change."""
+    """Save a new version of an entry; `base_version` is the number of the one that the client has read."""
     entry, username = _get_entry_or_404(functions, name), get_user(request).username
     number = functions.edit(entry, content, base_version, username)
     subject = f"{functions.noun} {name}, version {number}"

@@ -47,8 +47,8 @@ class ModelDocument(Schema):
         tags: words that pages show.
         workarounds: names of presets that the strategy `production` applies.
         retired: whether the model is no longer served.
-        constraint: constraint that the method `constrained` uses, such as `response_format` or `grammar`; "" if none is
-            known to hold.
+        constraint: constraint that the method `constrained` uses, such as `response_format` or `grammar`; "" if the
+            endpoint is not known to enforce one.
         note: remark about the model; "" without one.
     """
 
@@ -83,7 +83,7 @@ class ModelSettingsBody(BodySchema):
 
     Attributes:
         version: the version that was read before the change.
-        content: new values by the names of ModelSettingsDocument.
+        content: new values by name, as in `content` of ModelSettingsDocument.
     """
 
     version: Id
@@ -143,7 +143,7 @@ class ProbeDocument(Schema):
 
 
 class ProbesDocument(Schema):
-    """Probes that are queued, or were queued or running already.
+    """New probes, and those that were queued or running already.
 
     Attributes:
         ids: their ids, ordered by the names of their models.
@@ -154,7 +154,7 @@ class ProbesDocument(Schema):
 
 @router.post("/providers/{int:provider_id}/probes", response={201: ProbesDocument}, auth=LAUNCH)
 def probe_provider(request: HttpRequest, provider_id: int, body: AgreedBody) -> Status[dict[str, Any]]:
-    """Queue a conformance probe of every model of a provider that is not retired, unless one is open."""
+    """Queue a conformance probe of each model of a provider, except retired ones and those with an open probe."""
     provider = Provider.objects.filter(pk=provider_id).first()
     if provider is None:
         raise Http404(f"There is no provider {provider_id}; it may have been deleted.")
@@ -218,9 +218,9 @@ def probe_model(request: HttpRequest, model_id: int) -> Status[dict[str, Any]]:
 
 @router.post("/models/{int:model_id}/omissions", response=SentenceDocument, auth=LAUNCH)
 def omit_refused_parameters(request: HttpRequest, model_id: int) -> dict[str, str]:
-    """Save a preset that omits the parameters that the model's endpoint refuses. New runs use it.
+    """Save a preset that omits the parameters that the model's endpoint refuses, as a workaround of the model.
 
-    409 if no parameter is to be omitted.
+    New runs with the strategy `production` apply it. 409 if no parameter is to be omitted.
     """
     _get_model_or_404(model_id)
     try:

@@ -56,14 +56,14 @@ class _Message:
 
     Attributes:
         content: title and case, as `parse_message` returns them.
-        settings: settings of the trial `source`, or the defaults; settings in the request body replace them.
-        source: id of the trial whose run gives the settings that a body cannot contain, such as overrides; None for the
-            defaults.
+        settings: settings of the trial `source_trial_id`, or the defaults; settings in the request body replace them.
+        source_trial_id: id of the trial whose run gives the settings that a body cannot contain, such as overrides;
+            None for the defaults.
     """
 
     content: tuple[str, Any]
     settings: MessageSettings
-    source: int | None
+    source_trial_id: int | None
 
 
 @router.get("/conversations", response=list[ConversationSummaryDocument], auth=READ)
@@ -95,7 +95,7 @@ def start_conversation(
 
 @router.get("/conversations/{slug:slug}", response=ConversationDocument, auth=READ)
 def read_conversation(request: HttpRequest, slug: str, query: Query[ConversationQuery]) -> dict[str, Any]:
-    """Return a conversation with the history up to an answer. GET /trials/{trial_id} has its steps."""
+    """Return a conversation with the history up to an answer. GET /trials/{trial_id} has the steps of the answer."""
     page = _get_conversation_or_404(slug, query.trial)
     shown = page.shown
     if shown is not None and (shown.state != Trial.State.DONE or shown.bodies_removed_at is not None):
@@ -125,7 +125,7 @@ def read_conversation(request: HttpRequest, slug: str, query: Query[Conversation
 def send_next_message(
     request: HttpRequest, slug: str, body: NextMessageBody, idempotency_key: str = IDEMPOTENCY_KEY
 ) -> Status[dict[str, Any]]:
-    """Send the next message; 409 while the trial of the previous answer has not ended.
+    """Send the next message; 409 without a previous answer, and while its trial has not ended.
 
     A repeated request with the same header Idempotency-Key gets 200 and the same message.
     """
@@ -158,7 +158,7 @@ def delete_conversation(request: HttpRequest, slug: str) -> Status[None]:
 def save_answer_as_case(request: HttpRequest, slug: str, trial_id: int) -> Status[dict[str, Any]]:
     """Save an answer as a test case that expects its calls; 200 and the same case if it was saved before.
 
-    422 before the trial has ended.
+    422 if the trial has not ended, neither passed nor failed, or lost its bodies.
     """
     _get_conversation_or_404(slug, trial_id)
     with _explain_refusals():
@@ -174,7 +174,7 @@ def save_answer_as_case(request: HttpRequest, slug: str, trial_id: int) -> Statu
 def run_answer_as_case(
     request: HttpRequest, slug: str, trial_id: int, body: CaseTrialsBody, idempotency_key: str = IDEMPOTENCY_KEY
 ) -> Status[Run]:
-    """Save an answer as a test case and run it with the settings of the answer, 20 times without `trials`."""
+    """Save an answer as a test case, unless it was saved before, and run it with the settings of the answer."""
     _get_conversation_or_404(slug, trial_id)
     values = {"trial": trial_id, "trials": body.trials}
     with _explain_refusals(), transaction.atomic(), use_launch_key(get_user(request), idempotency_key, values) as key:
@@ -211,7 +211,9 @@ def _send_once(
             case = save_message(*message.content, slug=slug)
             subject = f"conversation {case.slug}" + (f", message {case.current}" if slug else "")
             record(request, Action.CHANGED if slug else Action.ADDED, subject, f"/playground/{case.slug}/")
-            run_request = build_message_request(case, replace(message.settings, **sent_settings), message.source)
+            run_request = build_message_request(
+                case, replace(message.settings, **sent_settings), message.source_trial_id
+            )
             launch_key.run = _launch(request, run_request, body.agreed)
         run = launch_key.run
     return Status(201 if is_new else 200, _build_sent_message(run))
@@ -223,10 +225,12 @@ def _launch(request: HttpRequest, run_request: RunRequest | None, agreed: int) -
     Args:
         request: the request.
         run_request: the run; None if no model is named, or the model of the trial was deleted.
-        agreed: number of paid requests that may be sent.
+        agreed: the confirmed number of paid requests.
 
     Raises:
-        ProblemError: there is no `run_request`.
+        ProblemError: there is no `run_request` (422).
+        LaunchError: as in `launch`.
+        PaidRequestsUnconfirmedError: as in `launch`.
     """
     if run_request is None:
         raise ProblemError(422, "Give model, the id of a model.")
@@ -266,7 +270,7 @@ def _get_conversation_or_404(slug: str, trial_id: int | None = None) -> Conversa
 
 @contextmanager
 def _explain_refusals() -> Iterator[None]:
-    """Convert exceptions of the block to problems.
+    """Convert CaseNotCreatedError and UnknownCaseError of the block.
 
     Raises:
         ProblemError: the trial can neither be continued nor saved as a case (422).

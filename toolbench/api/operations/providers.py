@@ -25,7 +25,7 @@ from toolbench.lab.metrics.provider_budget import MAX_BUDGET, MIN_BUDGET
 from toolbench.lab.models import Provider
 
 router = Router()
-# Settings that Provider and ProviderBody have under one name.
+# Settings that Provider and ProviderBody have under the same names.
 STORED_SETTINGS = (
     *("name", "base_url", "api_prefix", "template", "wire", "key_env", "option_defaults", "connect_seconds"),
     *("read_seconds", "max_attempts", "concurrency", "adaptive", "requests_per_minute", "tokens_per_minute"),
@@ -39,7 +39,7 @@ Seconds = Annotated[float, Field(gt=0, le=3_600)]
 
 
 class ProviderDocument(Schema):
-    """Provider. ProviderBody describes the settings that it has, too.
+    """Provider. ProviderBody describes the other members.
 
     Attributes:
         kind: kind of the endpoint; `local` and `simulated` servers come with Toolbench or are started by it.
@@ -85,10 +85,12 @@ class ProviderBody(BodySchema):
 
     Attributes:
         name: name; "" for the title of the template, or for the host without a template.
-        base_url: URL without the API prefix; "" for the URL of the template. Required unless the template has a URL.
+        base_url: URL without the API prefix; "" for the URL of the template. Required unless the template has a URL or
+            is `simulated`.
         api_prefix: path between the base URL and the paths of the API; "" for the prefix of the template. Without a
-            template, or if `base_url` differs from the URL of the template, "" stands for /v1.
-        template: name of the template of a known provider, from the form of the page; "" for none.
+            template, or if the template has another URL than `base_url`, "" stands for /v1.
+        template: name of the template of a known provider, from the form of the page; `simulated` for simulated models;
+            "" for none.
         wire: wire format of requests and answers: `chat` (OpenAI's chat completions), `anthropic` (Messages) or
             `responses` (OpenAI's Responses); "" for the wire format of the template, or `chat`.
         key: key to store encrypted; no answer contains it. "" keeps the stored key.
@@ -107,12 +109,12 @@ class ProviderBody(BodySchema):
         tokens_per_minute: limit over all workers; null for no limit.
         budget_per_month: dollars that trials and gateway requests may cost in a calendar month (UTC); null for no
             limit.
-        proxy_url: URL of a proxy, with or without a login; "" for none. Without a login, the stored one of the same
-            proxy is kept; no answer contains it.
-        remove_proxy_login: whether to delete the stored login.
+        proxy_url: URL of a proxy, with or without a login; "" for none. Without a login, the stored login of the same
+            proxy is kept. No answer contains a login.
+        remove_proxy_login: whether to delete the stored login of the proxy.
         ca_pem: certificates in PEM that are trusted in addition to those of the system.
         client_certificate: certificate in PEM; "" for none, which also deletes the stored private key.
-        client_key: private key of the certificate in PEM; "" keeps the stored one; no answer contains it.
+        client_key: private key of `client_certificate` in PEM; no answer contains it. "" keeps the stored one.
         query: query parameters of every request, such as api-version=2024-10-21; not a secret. "" for the parameters of
             the template.
         key_header: name of the header for the key; "" for the header of the template, or of the wire format.
@@ -147,12 +149,12 @@ class ProviderBody(BodySchema):
 
 
 class OfferedModelsDocument(Schema):
-    """Models that a provider listed last.
+    """Last list of models that was requested from a provider.
 
     Attributes:
-        names: names of the models that match the filter, at most 300.
+        names: names of the models that match the filter, at most 300, in the provider's order.
         added: those of `names` that were added to the provider already.
-        total: number of models before the filter.
+        total: number of all models of the list, also of those that do not match.
         trouble: why the list could not be read; "" without an error.
         listed_at: time of the last request for the list; null if none was sent with these settings since the server
             started.
@@ -265,7 +267,7 @@ def add_models(request: HttpRequest, provider_id: int, body: AddModelsBody) -> d
 
 
 def _build_settings(body: ProviderBody, stored: Container[str] = ()) -> connect.ConnectionSettings:
-    """Return the settings of a body, with defaults in place of blank values except those of the `stored` columns."""
+    """Return the settings of a body; blank ones get their defaults, except those whose names are in `stored`."""
     network = {"ca": body.ca_pem, "proxy": body.proxy_url, "query": body.query, "key_header": body.key_header}
     network |= {"client_certificate": body.client_certificate, "client_key": body.client_key}
     names = set(connect.ConnectionSettings.__dataclass_fields__) & set(ProviderBody.model_fields)
@@ -284,10 +286,10 @@ def _record_provider(
 
 @contextmanager
 def _explain_builtin() -> Iterator[None]:
-    """Report that the block would change a provider that comes with Toolbench as a problem.
+    """Convert BuiltinProviderError of the block to a problem.
 
     Raises:
-        ProblemError: the block would change such a provider (409).
+        ProblemError: the block would change a provider that comes with Toolbench (409).
     """
     try:
         yield
@@ -296,7 +298,11 @@ def _explain_builtin() -> Iterator[None]:
 
 
 def _get_provider_or_404(provider_id: int, *, lock: bool = False) -> Provider:
-    """Return the provider, whose row is locked until the end of the transaction if `lock` is set."""
+    """Return the provider; if `lock` is set, its row is locked until the end of the transaction.
+
+    Raises:
+        Http404: there is no such provider.
+    """
     providers = Provider.objects.select_for_update() if lock else Provider.objects.all()
     provider = providers.filter(pk=provider_id).first()
     if provider is None:

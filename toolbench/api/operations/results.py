@@ -103,16 +103,16 @@ def compare_sides(request: HttpRequest) -> Any:
         return build_field_problem(
             [FieldProblem(field="a_run", message="Name two different sides of measured trials.")]
         )
-    shown = get_sides_page(query)
-    if (page := shown.pair) is None:
-        return _build_sides(shown.comparison)
-    comparison = page.comparison
+    page = get_sides_page(query)
+    if (pair := page.pair) is None:
+        return _build_sides(page.comparison)
+    comparison = pair.comparison
     names = ("names", "comparable", "shared_trials", "metric", "how", "noise", "warnings")
     return {name: getattr(comparison, name) for name in names} | {
         "points": comparison.required_trials.points,
         "needed_trials": comparison.required_trials.trials,
         "more_trials": comparison.required_trials.more,
-        "changed": [_build_changed_instance(instance) for instance in page.changed_instances],
+        "changed": [_build_changed_instance(instance) for instance in pair.changed_instances],
         "table": build_table(export_pair(comparison)),
     }
 
@@ -172,7 +172,7 @@ def _build_latency_row(row: LatencyRow) -> dict[str, Any]:
 
 @router.post("/what-if", response=WhatIfDocument, auth=READ)
 def replay_trials(request: HttpRequest, body: WhatIfBody) -> Any:
-    """Replay stored trials with other settings, without sending a request. A worker replays large scopes."""
+    """Replay stored trials with other settings, without sending a request. A worker replays more than 100 trials."""
     scopes = {kind: getattr(body, kind) for kind in SCOPE_KINDS if getattr(body, kind) is not None}
     if len(scopes) != 1:
         return build_field_problem([FieldProblem(field="trial", message="Name exactly one of trial, cell and run.")])
@@ -188,7 +188,7 @@ def replay_trials(request: HttpRequest, body: WhatIfBody) -> Any:
 
 @router.post("/runs/{int:run_id}/rejudge", response=RejudgingDocument, auth=LAUNCH)
 def rejudge_run(request: HttpRequest, run_id: int) -> dict[str, Any]:
-    """Re-judge the trials of a run by the current scenarios and rules. A worker re-judges a large run."""
+    """Re-judge the trials of a run by the current scenarios and rules. A worker re-judges more than 200 trials."""
     run = get_run_or_404(run_id)
     result = request_rejudging(run)
     record(request, Action.CHANGED, f"run {run_id}: re-judged", f"/runs/{run_id}/judgements/")
@@ -211,7 +211,7 @@ def _build_rejudging(run: Run, sentence: str) -> dict[str, Any]:
 
 
 def _list_settings(body: WhatIfBody) -> dict[str, list[str]]:
-    """Return the settings of a body as URL parameters of the page What-if: the list of values of each parameter."""
+    """Return the settings of a body as URL parameters of the page What-if: a list of values by parameter."""
     limits = {name: getattr(body, name) for name in LIMIT_KEYS}
     pairs = [("strategy", body.strategy), ("format", body.text_format)]
     pairs += [("preset", name) for name in body.presets] + [("without", name) for name in body.without]

@@ -46,7 +46,7 @@ from toolbench.lab.runs.sentences import describe_added, describe_resumed, descr
 from toolbench.lab.scenarios.case_sets import expand_set_words
 
 router = Router()
-PURPOSE = "api"  # of runs that are launched by the API
+API_PURPOSE = "api"  # Run.purpose of runs that the API launches
 # Header Idempotency-Key of a request that launches a run or adds trials; "" for none.
 IDEMPOTENCY_KEY = Header(
     "",
@@ -107,7 +107,7 @@ def plan_run(request: HttpRequest, body: PlanBody) -> dict[str, Any]:
 
 @router.get("/runs/{int:run_id}", response=RunDetailDocument, auth=READ)
 def get_run(request: HttpRequest, run_id: int, query: Query[RunPageQuery]) -> dict[str, Any]:
-    """Return a run with its failures and a page of its configurations. Send its ETag when you poll it."""
+    """Return a run with its failures and a page of its configurations. If you poll it, send the last ETag."""
     get_run_or_404(run_id)
     page = get_run_page(run_id, query.page)
     names = ("run", "live", "retryable", "resumable", "page", "pages")
@@ -139,7 +139,11 @@ def delete_run(request: HttpRequest, run_id: int) -> Status[None]:
 
 @router.get("/runs/{int:run_id}/estimate", response=EstimateDocument | None, auth=READ)
 def estimate_run(request: HttpRequest, run_id: int) -> Any:
-    """Estimate the open trials of a running or paused run; null without open trials, or if nothing is known."""
+    """Estimate the open trials of a run.
+
+    Null if the run is neither running nor paused, has no open trials, or has a cell with open trials but without
+    similar earlier trials.
+    """
     return estimate_remaining(get_run_or_404(run_id))
 
 
@@ -205,8 +209,8 @@ def resume_cancelled_run(request: HttpRequest, run_id: int, body: AgreedBody) ->
 def raise_limits(request: HttpRequest, run_id: int, body: LimitsBody) -> Run:
     """Set both limits of a paused run and resume it."""
     get_run_or_404(run_id)
-    caps = {"request_cap": body.request_cap, "token_cap": body.token_cap}
-    _run_action(limits.set_limits_and_resume, run_id, confirmed_requests=body.agreed, **caps)
+    new_limits = {"request_cap": body.request_cap, "token_cap": body.token_cap}
+    _run_action(limits.set_limits_and_resume, run_id, confirmed_requests=body.agreed, **new_limits)
     return _finish(request, run_id, "raise")
 
 
@@ -247,13 +251,13 @@ def repeat_run(
 
 
 def _use_key(request: HttpRequest, key: str, body: AgreedBody) -> AbstractContextManager[LaunchKey]:
-    """Return the context of `use_launch_key` for a request with this body to this address."""
+    """Return the context of `use_launch_key`, which compares the path and the body without `agreed`."""
     values = {"path": request.path, "body": body.model_dump(mode="json", exclude={"agreed"})}
     return use_launch_key(get_user(request), key, values)
 
 
 def _build_request(body: PlanBody) -> RunRequest:
-    values = body.model_dump(exclude={"agreed"}) | {"purpose": PURPOSE}
+    values = body.model_dump(exclude={"agreed"}) | {"purpose": API_PURPOSE}
     values["scenarios"] = list(expand_set_words(body.scenarios))
     return RunRequest.from_json(values)
 
@@ -271,7 +275,7 @@ def get_run_or_404(run_id: int) -> Run:
 
 
 def _run_action(action: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call a function that changes runs or checks whether that is possible, and return its result.
+    """Call a function that changes runs or checks whether it can change them, and return its result.
 
     Raises:
         ProblemError: the action is not possible now (409).
@@ -283,6 +287,6 @@ def _run_action(action: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _finish(request: HttpRequest, run_id: int, action: str) -> Run:
-    """Add an action, by its name, to the audit list and return the changed run."""
+    """Add the named action to the audit list and return the changed run."""
     record(request, Action.CHANGED, f"run {run_id}: {action}", f"/runs/{run_id}/")
     return get_run_or_404(run_id)
