@@ -10,7 +10,7 @@ class SkippedDocument(Schema):
     """Requested profile, configuration or cell that is left out.
 
     Attributes:
-        what: model and profile, configuration, or configuration and scenario.
+        what: names of model and profile, of the configuration, or of configuration and scenario.
         why: why it is left out.
     """
 
@@ -48,7 +48,7 @@ class EstimateDocument(Schema):
         seconds: time of the slowest provider, with as many concurrent trials as the limits allow; null if it is
             unknown.
         unpriced: names of models without a price, whose cost is not included.
-        sources: names of the earlier trials and prices that the ranges are based on.
+        sources: descriptions of the earlier trials and prices that the ranges are based on.
         cells: number of cells with trials that can still run; only these are estimated.
         unseen: number of these cells without similar earlier trials. `requests` includes their minimum and maximum of
             requests; tokens, cost and time do not include them.
@@ -72,8 +72,9 @@ class PlanDocument(Schema):
         skipped: requested configurations and cells that are left out.
         trials: number of trials, those that do not apply included; with sequential stopping, the maximum.
         least_trials: number of trials that a launch queues; with sequential stopping, those of the first round.
-        least_requests: number of requests if `least_trials` trials run and all pass at the first attempt.
-        most_requests: number of requests if `trials` trials run and use every turn and retry.
+        least_requests: number of requests if `least_trials` trials run and all pass at the first attempt; at most
+            `request_cap`.
+        most_requests: number of requests if `trials` trials run and use every turn and retry; at most `request_cap`.
         paid_requests: maximum number of paid requests, those of probes included, by name of the provider.
         agreed: number of paid requests to send as `agreed` with the launch; 0 if no confirmation is needed.
         estimate: expected figures; null if no cell applies or no earlier trials are similar.

@@ -26,7 +26,7 @@ class ChosenQuery(QuerySchema):
         scenario: slugs of scenarios, one in each parameter.
         after: day (UTC) on or after which the runs were created.
         before: day (UTC) on or before which the runs were created.
-        upto: highest id of the runs.
+        upto: id of the newest run that is counted.
     """
 
     run: RunIds = []
@@ -50,7 +50,7 @@ class MatrixParameters(ChosenQuery):
             metrics.
         target: target of the success rate in percent.
         q: part of the name of the model or provider, in upper or lower case; "" for all.
-        group: name of a group of scenarios; "" for the default group. A group without results is replaced by it.
+        group: name of a group of scenarios; "" for the default group, which also replaces one without results.
         prompt: version of a scenario's prompt; `each` for one row per version; "" for all versions in one row.
         ids: whether the table has the column `runs` with the ids of the runs of a row, which may be thousands.
     """
@@ -82,7 +82,7 @@ class LatencyParameters(QuerySchema):
         metric: `trial` for the whole trial; `working` for the trial without back-off; `model`, `tool` or `backoff` for
             the sum of the waits for the model, the tools or retries; `first_byte`, `first_token` or `first_call` for
             the time until the first byte, token or call.
-        group: name of a group of scenarios; "" for the default group. A group without results is replaced by it.
+        group: name of a group of scenarios; "" for the default group, which also replaces one without results.
     """
 
     metric: Literal["trial", "working", "first_byte", "first_token", "first_call", "model", "tool", "backoff"] = "trial"

@@ -57,10 +57,11 @@ class PlanBody(BodySchema):
         scenarios: slugs of scenarios or test cases, or `set:` and the id of a set of test cases; at least one. GET
             /scenarios and GET /cases list them.
         trials: trials of each cell; with sequential stopping, the maximum.
-        until: rule of sequential stopping; {} for a fixed number of trials. Its members, with their defaults: `rule`
-            ("threshold"): `threshold`, `width` or `best`; `rate` ("given"): `given` for answered success, `delivered`
-            for end-to-end success; `target` (90): percent, for `threshold`; `width` (20): width of the interval in
-            percentage points, for `width`; `error` (0.05): probability of a wrong decision, as a fraction.
+        until: rule of sequential stopping; {} for a fixed number of trials. Its members are `rule`: `threshold` (the
+            default), `width` or `best`; `rate`: `given` for answered success (the default) or `delivered` for
+            end-to-end success; for `threshold`, `target` in percent (90 by default); for `width`, `width` of the
+            interval in percentage points (20 by default); `error`: probability of a wrong decision, as a fraction (0.05
+            by default).
         instance_kind: `parity` for the published wording of the scenarios, `drawn` for instances drawn from the seed.
         tool_use_mode: `enforced`: a trial without a tool call fails; `relaxed`: it may pass; `disabled`: no tools are
             sent.

@@ -43,7 +43,7 @@ class RuleDocument(Schema):
         kind: kind of the condition, as in AlertRuleBody.
         fires_when: its condition in words.
         threshold: value of the condition in percent, seconds or dollars; null for a condition without a value.
-        webhook_host: host of the webhook, with a port that its URL names; "" without a webhook.
+        webhook_host: host of the webhook, with the port if its URL names one; "" without a webhook.
         email: e-mail address; "" without one.
         open_alerts: number of its open alerts. An alert is open until a later run does not meet the condition.
     """
@@ -186,8 +186,8 @@ class TrendLineDocument(Schema):
 
     Attributes:
         config: the configuration in words.
-        state: result of the drift test of answered success, for every measure: `worse`, `better`, `steady` (no drift
-            found) or `untested`.
+        state: result of the drift test, which tests answered success whatever the measure: `worse`, `better`, `steady`
+            (no drift found) or `untested`.
         state_text: the result in words.
         points: its newest runs, at most 60, the oldest first.
     """

@@ -70,7 +70,7 @@ class DecideParameters(ChosenQuery):
 
 
 class RuleBody(BodySchema):
-    """Scope and rule of a decision. GET /decide describes the members of the same names.
+    """Scope and rule of a decision. GET /decide describes the members.
 
     Attributes:
         run: ids of runs.

@@ -171,10 +171,9 @@ def get_gateway_body(
 ) -> HttpResponse:
     """Return the stored bytes of a body, with secrets masked; 404 if the trace does not have it.
 
-    - `client_request`, `client_response`: what the client sent and got
-    - `upstream_request`, `upstream_response`: the last exchange with the provider
-    - `traffic_line`: request and answer in the form of recorded traffic
-    - `steps`: the exchanges with the provider, as JSON
+    `client_request` and `client_response` are the exchange with the client, `upstream_request` and `upstream_response`
+    are the last exchange with the provider. `traffic_line` is request and answer in the form of recorded traffic.
+    `steps` are all exchanges with the provider, as JSON.
     """
     raw = getattr(_get_trace_or_404(trace_id), body)
     if raw is None:
