@@ -26,7 +26,7 @@ class ChosenQuery(QuerySchema):
         scenario: slugs of scenarios, one in each parameter.
         after: day (UTC) on or after which the runs were created.
         before: day (UTC) on or before which the runs were created.
-        upto: id of the newest run that is counted.
+        upto: id of the newest run that matches.
     """
 
     run: RunIds = []
@@ -164,10 +164,10 @@ class FailureDocument(Schema):
     """Failure group.
 
     Attributes:
-        signature: stored text by which failures of the scenario are grouped.
+        signature: stored text with cause, scenario, path and turn, the parameter `cluster` of GET /trials.
         cause: cause code; "" if the current table of causes lacks it.
         version: version of the scenario.
-        place: JSON path and turn of the failures, as in `signature`.
+        place: JSON path and turn of the failures, such as "$.ops[].path · turn 1".
         count: number of its trials.
         runs: number of runs with these trials.
         sentence: the first problem of the trial `exemplar`.

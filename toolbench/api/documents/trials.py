@@ -63,13 +63,15 @@ class TrialListQuery(QuerySchema):
         upstream: host to which a router sent the requests, as the answers name it.
         day: day (UTC) on which the trials began.
         failure_class: failure class of the verdict, as `failure_class` of a trial.
-        signature: stored text by which failures with one failure class, scenario and path are grouped.
+        signature: stored text by which failures with one failure class, scenario and path are grouped, such as
+            "no_tool_calls · happy_path · $.ops".
         cause: cause code of the failure.
         seen: cause code that was found in the trial, also if the model recovered.
         path: JSON path, without list indexes, at which `seen` was found. Without `seen`, the path of any cause, or of
             an argument that differs from the expected one.
         place: JSON path and turn of the failure: the end of `signature` with `failure_class`, else of `cluster`.
-        cluster: stored text by which failures with one cause, scenario, path and turn are grouped.
+        cluster: stored text by which failures with one cause, scenario, path and turn are grouped, such as
+            "schema_missing · happy_path · $.ops[].path · turn 1".
         had: `429` or `5xx` for trials with such an answer, `retry` for trials with a retry, in any execution.
         cause_version: version of the table of causes that gave `cause`.
         label: label of the trial.
@@ -80,10 +82,10 @@ class TrialListQuery(QuerySchema):
         imported: `1` for imported runs only.
         after: day (UTC) on or after which the runs were created.
         before: day (UTC) on or before which the runs were created.
-        upto: highest id of a run.
+        upto: id of the newest run that matches.
         sort: order of the list: `failed` first, `order` (as planned, the newest run first), `slow` or `fast` first,
             most `tokens`, `retries` or `turns` first, by name of `model`, `profile`, `scenario` or `cause`, `newest` or
-            `oldest` first. A minus reverses the order.
+            `oldest` first. A minus before the name reverses the order.
         cursor: `next` of the previous page; "" for the first page.
         limit: maximum number of trials of the page.
     """
@@ -316,8 +318,8 @@ class TrialDetailDocument(Schema):
         headline: the result in one sentence.
         final_text: the final answer; "" without one.
         verdict: the judge's rule, checks and first problem; {} before the verdict.
-        causes: up to 40 causes that were found, recovered or not: objects with `code`, `path`, `turn`, `ordinal` of the
-            step, `mended` (a later step recovered, or `healed`), `healed` (without harm) and `count`.
+        causes: up to 40 causes that were found, recovered or not: objects with `code`, `path`, `turn` (from 0),
+            `ordinal` of the step, `mended` (a later step recovered, or `healed`), `healed` (without harm) and `count`.
         human_verdicts: human verdicts, the newest first.
         steps: the first 400 steps of the last execution, in order.
         steps_truncated: whether the last execution has more steps.
