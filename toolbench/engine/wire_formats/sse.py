@@ -8,7 +8,7 @@ from toolbench.engine.strict_json import read_json
 from toolbench.engine.types import JsonObject
 from toolbench.engine.wire_formats.unrepresentable_numbers import read_answer_json
 
-Payload = JsonObject | str  # data of an event: its JSON object, or the text if it is not one
+Payload = JsonObject | str  # data of an event: a JSON object, or the text of any other data
 DONE = "[DONE]"
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
@@ -18,35 +18,35 @@ _LEADING_BLANKS = re.compile(rb"(?:\s|%s)*" % _BOM)  # white space and byte orde
 class EventReader:
     """Reader that yields the data of each event as soon as it is complete.
 
-    An event ends at a blank line, or at the end of a line that is an object or [DONE], since some endpoints leave blank
-    lines out. Comments and other fields are ignored. A line `error: …` counts as data: old versions of llama.cpp send
-    it.
+    An event ends at a blank line, or after its first data line if that is a JSON object or [DONE], since some endpoints
+    leave blank lines out. Comments and fields other than `data` and `error` are ignored. A line `error: …`, which old
+    versions of llama.cpp send, counts as the data `{"error": …}`.
     """
 
     def __init__(self) -> None:
         self._unread_bytes = bytearray()
-        self._searched_length = 0
+        self._searched_length = 0  # so many of the unread bytes have no line end
         self._data_lines: list[str] = []
         self._is_first_line = True
 
     def feed(self, chunk: bytes) -> Iterator[Payload]:
         """Add bytes and yield the events that are complete."""
         self._unread_bytes += chunk
-        yield from self._read(is_final=False)
+        yield from self._read()
 
     def close(self) -> Iterator[Payload]:
-        """Yield the events that are left: of a last line without an end, or without a blank line after it."""
+        """Yield the events that are left, because the last line has no line end or no blank line follows it."""
         self._unread_bytes += b"\n\n"
-        yield from self._read(is_final=True)
+        yield from self._read()
 
-    def _read(self, *, is_final: bool) -> Iterator[Payload]:
+    def _read(self) -> Iterator[Payload]:
         """Read the complete lines and yield the events that they complete.
 
-        A carriage return at the end waits for the next bytes, unless `is_final` is set: a line feed may follow it.
+        A line with a carriage return at the end of the bytes is not read yet: a line feed may follow.
         """
         line_start = 0
         while line_end := _LINE_END.search(self._unread_bytes, max(line_start, self._searched_length)):
-            if line_end.group() == b"\r" and line_end.end() == len(self._unread_bytes) and not is_final:
+            if line_end.group() == b"\r" and line_end.end() == len(self._unread_bytes):
                 break
             line, line_start = bytes(self._unread_bytes[line_start : line_end.start()]), line_end.end()
             yield from self._read_line(line)
@@ -54,7 +54,7 @@ class EventReader:
         self._searched_length = max(0, len(self._unread_bytes) - 1)
 
     def _read_line(self, line: bytes) -> Iterator[Payload]:
-        """Read one line without its end and yield the event that it completes, if any."""
+        """Read a line, given without its line end, and yield the events that it completes."""
         if self._is_first_line:
             line, self._is_first_line = line.removeprefix(_BOM), False
         if not line:
@@ -73,7 +73,7 @@ class EventReader:
             yield payload
 
     def _flush(self) -> Iterator[Payload]:
-        """Yield the data lines collected so far: joined if they are one JSON object together, else one by one."""
+        """Yield the collected data lines: joined if together they are one JSON object, else one by one."""
         lines, self._data_lines = self._data_lines, []
         if len(lines) < 2:
             yield from lines
@@ -88,8 +88,8 @@ class EventOrBodyReader:
     The first bytes decide whether the answer is a stream of events or one JSON body.
 
     Attributes:
-        body: the bytes of an answer that was sent as one JSON body nevertheless; None for events, or before the first
-            bytes.
+        body: the bytes of an answer that is one JSON body, without leading white space; None for events, and as long as
+            only white space was received.
     """
 
     def __init__(self) -> None:

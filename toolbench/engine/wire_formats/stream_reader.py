@@ -1,7 +1,7 @@
 """Decoder of a streamed answer.
 
 Its result is the Turn that the same answer gives without streaming, with further findings about the stream. A listener
-gets each Delta when it is received; `partial` is the message so far.
+gets each Delta when it is received; `StreamDecoder.partial` is the message so far.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ from toolbench.engine.wire_formats.parse_answer import get_message_text
 from toolbench.engine.wire_formats.sse import EventOrBodyReader, Payload
 from toolbench.engine.wire_formats.usage import find_usage
 
-_SINGLE_FIELDS = ("model", "provider", "system_fingerprint")
+_SINGLE_FIELDS = ("model", "provider", "system_fingerprint")  # fields of events whose first value is kept
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 _FINDING_MESSAGES = {
     **SHARED_FINDING_MESSAGES,
@@ -39,8 +39,8 @@ class StreamDecoder:
 
     Args:
         read_answer: parses the text and calls of the complete answer.
-        on_delta: called with each part of a streamed answer.
-        build_assembler: builds an assembler of events; None for OpenAI's format.
+        on_delta: called with each Delta of a streamed answer.
+        build_assembler: builds an assembler of events; None for that of chat completions.
         decode_body: decodes an unstreamed answer.
     """
 
@@ -75,7 +75,7 @@ class StreamDecoder:
         """Return the turn; the decoder is then empty and ready for another attempt.
 
         Raises:
-            MalformedAnswerError: the bytes are not an answer.
+            MalformedAnswerError: the bytes are no readable answer, or contain an error.
         """
         self._add_events(self._event_reader.close())
         body, assembler = self._event_reader.body, self._assembler
@@ -96,14 +96,14 @@ def _add_not_streamed_finding(answer: ChatAnswer) -> ChatAnswer:
 
 
 class ChatAssembler(EventAssembler):
-    """Assembler of the events of one answer in OpenAI's format."""
+    """Assembler of the events of one chat completions answer."""
 
     def __init__(self) -> None:
         super().__init__()
         self._chunks_by_field: dict[str, list[Any]] = {}
         self._calls = CallListAssembler()
         self._fault_codes = self._calls.fault_codes
-        self._legacy_call: CallAssembler | None = None  # in the field function_call
+        self._legacy_call: CallAssembler | None = None  # call in the deprecated field function_call
         self._last_written_call: CallAssembler | None = None  # call of the last delta; None after text or reasoning
         self._finish_reason = ""
         self._has_choice = False
@@ -118,7 +118,7 @@ class ChatAssembler(EventAssembler):
         return [*([self._legacy_call] if self._legacy_call else []), *self._calls.calls]
 
     def _add_payload(self, payload: JsonObject) -> Iterator[Delta]:
-        """Add the data of an event and yield its deltas; only the choice with index 0 or without one counts."""
+        """Add the data of an event and yield its deltas; only the choice with index 0 or without an index counts."""
         for key in _SINGLE_FIELDS:
             self._root[key] = self._root.get(key) or payload.get(key)
         self._root["usage"] = find_usage(payload) or self._root.get("usage")
@@ -132,7 +132,10 @@ class ChatAssembler(EventAssembler):
             yield from self._add_choice(choice)
 
     def _add_choice(self, choice: JsonObject) -> Iterator[Delta]:
-        """Add a choice and yield its deltas; before any delta, a complete message counts as one."""
+        """Add a choice and yield its deltas.
+
+        If no content was received before, a complete message in place of a delta counts as a delta.
+        """
         self._has_choice = True
         self._finish_reason = get_text(choice.get("finish_reason")) or self._finish_reason
         delta = choice.get("delta")
@@ -148,7 +151,7 @@ class ChatAssembler(EventAssembler):
             yield from self._add_delta(delta)
 
     def _add_delta(self, delta: JsonObject) -> Iterator[Delta]:
-        """Add the delta of a choice and yield its deltas for the listener."""
+        """Add the delta of a choice and yield the Deltas for the listener."""
         for key, value in delta.items():
             if key not in ("tool_calls", "function_call") and value is not None:
                 self._chunks_by_field.setdefault(key, []).append(value)
@@ -170,7 +173,7 @@ class ChatAssembler(EventAssembler):
             yield Delta(call_index=call.call_index, name=call.name, arguments=arguments_chunk, is_closed=call.is_closed)
 
     def build_message(self) -> Message:
-        """Return the message so far in OpenAI's format."""
+        """Return the message so far in chat format."""
         message: Message = {"role": "assistant", "content": None}
         message |= {key: _join_chunks(key, chunks) for key, chunks in self._chunks_by_field.items()}
         if self._legacy_call:
@@ -189,7 +192,8 @@ class ChatAssembler(EventAssembler):
     def _list_end_fault_codes(self) -> Iterator[str]:
         """Yield the finding codes for faults at the end of the stream.
 
-        A truncated call counts also after [DONE], since gateways send [DONE] for truncated answers of an upstream, too.
+        A truncated last call gives `stream_cut` also after [DONE], since gateways send [DONE] even if the answer of
+        their upstream server was truncated.
         """
         calls, has_end = self._all_calls, self._has_done or bool(self._finish_reason)
         is_call_truncated = (
@@ -210,8 +214,8 @@ class ChatAssembler(EventAssembler):
 def _join_chunks(key: str, chunks: list[Any]) -> Any:
     """Return the value of a message's field from its chunks.
 
-    Texts are always joined, except those of the role and the name, which some servers repeat with each part. A content
-    with parts is joined part by part. All other values are merged.
+    Texts are joined, except in the fields role and name, which some servers repeat in each delta. Content with lists of
+    parts is joined to one list if it has thinking, otherwise to a text. All other values are merged.
     """
     if len(chunks) > 1 and all(isinstance(chunk, str) for chunk in chunks) and key not in ("role", "name"):
         return "".join(chunks)

@@ -1,7 +1,7 @@
-"""Answers with numbers that cannot be represented.
+"""Reading of answers with unrepresentable numbers.
 
-Such a number is not JSON (NaN, Infinity) or is too large for Python (1e400, more than 4,300 digits). In a field of
-statistics (usage, timings, creation time), it is read as unknown. In any other field, it makes the answer invalid JSON.
+An unrepresentable number is not JSON (NaN, Infinity) or is too large for Python (1e400, more than 4,300 digits). In a
+field of statistics (usage, timings, creation time), it is read as unknown. Elsewhere, it makes the answer invalid JSON.
 """
 
 import json
@@ -11,14 +11,14 @@ from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.strict_json import is_too_deep, read_finite, read_json
 
 _STATISTICS_FIELDS = ("usage", "timings", "created", "created_at", "tokens_evaluated", "tokens_predicted")
-# Objects in an answer that may have fields of statistics: of events of Messages and Responses, and of Groq.
+# Objects that may have fields of statistics: `message` in Messages, `response` in Responses, `x_groq` from Groq.
 _STATISTICS_PARENTS = ("message", "response", "x_groq")
 NOT_A_NUMBER = "NaN"
-_MAX_NUMBER_CHARS = 20  # an integer or float that is too large is truncated to this length
+_MAX_NUMBER_CHARS = 20  # the text of a number that is too large is truncated to this length
 
 
 class UnrepresentableNumber(str):
-    """Text of an unrepresentable number: NaN, Infinity, -Infinity or the beginning of a large number."""
+    """Text of an unrepresentable number: NaN, Infinity, -Infinity or the beginning of a number that is too large."""
 
 
 def _read_integer(text: str) -> int | str:
@@ -44,7 +44,7 @@ def read_answer_json(text: str) -> Any:
     In an object, unrepresentable numbers in fields of statistics become UnrepresentableNumber.
 
     Raises:
-        InvalidJsonError: the text is not JSON, is nested too deeply, or has an unrepresentable number in another field.
+        InvalidJsonError: the text is not JSON, is nested too deeply, or has an unrepresentable number elsewhere.
     """
     try:
         return read_json(text)
@@ -59,7 +59,7 @@ def read_answer_json(text: str) -> Any:
 def _read_unrepresentable_numbers(text: str) -> dict[str, Any] | None:
     """Return the object in a text, with unrepresentable numbers in its statistics.
 
-    The result is None if the text is no object, is nested too deeply, or has such a number in another field.
+    The result is None if the text is no object, is nested too deeply, or has such a number elsewhere.
     """
     try:
         root = _DECODER.decode(text)
@@ -71,7 +71,7 @@ def _read_unrepresentable_numbers(text: str) -> dict[str, Any] | None:
 
 
 def _remove_statistics(root: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer without its fields of statistics, also without those in the objects _STATISTICS_PARENTS."""
+    """Return the answer without its fields of statistics and without those of the objects in _STATISTICS_PARENTS."""
     other_fields = {name: value for name, value in root.items() if name not in _STATISTICS_FIELDS}
     for name in _STATISTICS_PARENTS:
         if isinstance(parent := other_fields.get(name), dict):

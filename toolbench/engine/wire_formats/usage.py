@@ -12,7 +12,7 @@ _TOKENS_RULE = f"tokens are whole numbers from 0 to {MAX_TOKENS:,}"
 _COST_RULE = f"a cost is a number from 0 to {MAX_COST_USD:,}"
 _OBJECT_RULE = "usage is an object"
 _ROOT_FIELDS = ("tokens_evaluated", "tokens_predicted")  # fields of llama.cpp, which sends no `usage`
-_MAX_QUOTED_NUMBER = 10**15  # findings quote only numbers below this
+_MAX_QUOTED_NUMBER = 10**15  # findings quote only numbers of smaller magnitude
 _OVERFLOW_TEXT = "a number beyond all bounds"
 
 
@@ -20,7 +20,8 @@ class UsageReader:
     """Reader of the figures of one usage object, within their bounds.
 
     Attributes:
-        findings: findings for implausible figures, which count as unknown. Null and missing figures get no finding.
+        findings: findings for implausible figures, which count as unknown, and for a usage that is no object. Null and
+            missing figures get no finding.
         has_usage: whether there is a usage object.
     """
 
@@ -80,13 +81,16 @@ class UsageReader:
 
 
 def find_usage(root: JsonObject) -> Any:
-    """Return the usage of an answer or event, as received; None if there is none. Groq's is in `x_groq`."""
+    """Return the usage of an answer or event, as received; None if there is none.
+
+    Groq sends it in `x_groq`. An empty usage is returned only if there is no other.
+    """
     groq = root.get("x_groq")
     return root.get("usage") or (groq.get("usage") if isinstance(groq, dict) else None) or root.get("usage")
 
 
 def read_usage(reported_usage: Any) -> tuple[Usage | None, tuple[Finding, ...]]:
-    """Return the usage in OpenAI's format, and findings for implausible figures.
+    """Return the usage of a chat completions or completions answer, and findings for implausible figures.
 
     The usage is None if `reported_usage` is not an object.
     """
@@ -115,9 +119,9 @@ def build_usage_json(usage: Usage | None) -> JsonObject | None:
 
 
 def add_usage(total_usage: Usage, usage: Usage | None) -> Usage:
-    """Return the sums of both.
+    """Return the sum of two usages, figure by figure.
 
-    A figure that only one of them has is the sum; one that neither has is None.
+    A figure that only one of them has is the sum; a figure that neither has is None.
     """
     if usage is None:
         return total_usage

@@ -16,14 +16,14 @@ END_EVENTS = ("response.completed", "response.incomplete", "response.failed")
 _START_EVENTS = ("response.created", "response.queued", "response.in_progress")
 _FINDING_MESSAGES = {
     **SHARED_FINDING_MESSAGES,
-    "stream_index_missing": "Events of output items have no index; they were assigned to the last item.",
-    "stream_index_reused": "Several output items have one index; ids or events showed where each begins.",
+    "stream_index_missing": "Output items have no index; their events were assigned by id, or else to the last item.",
+    "stream_index_reused": "Several output items have one index; response.output_item.added showed where each begins.",
     "stream_unfinished": "The stream ended without response.completed or response.incomplete.",
 }
 
 
 class ResponsesAssembler(EventAssembler):
-    """Assembler of the events of one Responses answer. Unknown events are ignored, unknown items are kept."""
+    """Assembler of the events of one Responses answer. Unknown events are ignored; items of unknown types are kept."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class ResponsesAssembler(EventAssembler):
             yield from self._add_item_event(event_type.removeprefix("response."), payload)
 
     def _open_item(self, payload: JsonObject) -> Iterator[Delta]:
-        """Add an item; a repeated index begins a new item."""
+        """Add an item, also if an earlier item has its index, and yield a Delta for a call."""
         first_content = dict(get_object(payload.get("item")))
         index = payload.get("output_index")
         item = ItemAssembler(first_content, self._call_count if first_content.get("type") == "function_call" else None)
@@ -70,7 +70,12 @@ class ResponsesAssembler(EventAssembler):
             yield Delta(call_index=item.call_index, name=get_text(first_content.get("name")))
 
     def _add_item_event(self, event_name: str, payload: JsonObject) -> Iterator[Delta]:
-        """Add an event of an output item and yield its deltas."""
+        """Add an event of an output item and yield its deltas.
+
+        Args:
+            event_name: the type of the event without `response.`, such as `output_text.delta`.
+            payload: the data of the event.
+        """
         final_item = get_object(payload.get("item")) if event_name == "output_item.done" else {}
         item = self._find_item(payload, final_item)
         if item is None and final_item:
@@ -87,7 +92,11 @@ class ResponsesAssembler(EventAssembler):
             yield from item.add(delta_kind, payload)
 
     def _find_item(self, payload: JsonObject, final_item: JsonObject) -> ItemAssembler | None:
-        """Return the item that an event belongs to: by its id, else by its index, or the last one without an index."""
+        """Return the item that an event belongs to; None if there is none.
+
+        The item is found by its id, or by its index if the id is missing or unknown. An event without an index belongs
+        to the last item.
+        """
         item_id = get_text(payload.get("item_id")) or get_text(final_item.get("id"))
         if item_id in self._items_by_id:
             return self._items_by_id[item_id]
@@ -97,7 +106,7 @@ class ResponsesAssembler(EventAssembler):
         return self._items[-1] if self._items else None
 
     def _list_items(self) -> list[Any]:
-        """Return the items of the end event, or those streamed so far if it is missing or has fewer."""
+        """Return the items of the end event, or those streamed so far if that event is missing or has fewer."""
         streamed_items = [item.to_json() for item in self._items]
         final_items = self._root.get("output") if self._has_end else None
         return (
@@ -114,7 +123,7 @@ class ResponsesAssembler(EventAssembler):
             raise MalformedAnswerError("no_message", "the stream contains no event of a response")
         root = {**self._root, "output": self._list_items()}
         if not self._has_end:
-            root.pop("status", None)
+            root.pop("status", None)  # of an event before the end, such as in_progress
         findings = [Finding(code, _FINDING_MESSAGES[code]) for code in fault_codes]
         return parse_responses_answer(root, is_truncated=is_truncated, findings=findings)
 
