@@ -23,7 +23,7 @@ class AgentCheck:
         check: The condition as text.
         rule: The key of the predicate in RULE_PREDICATES that must hold for all `fields`.
         fields: The names of the arguments that are checked.
-        among: The key of ExistingNames among whose names the arguments must be; "" if the rule needs no names.
+        among: The key of ExistingNames that has the allowed names; "" if the rule needs no names.
     """
 
     agent: str
@@ -42,7 +42,8 @@ def load_agent_checks() -> tuple[AgentCheck, ...]:
 def run_agent_checks(agent: str, arguments: JsonObject, existing_names: ExistingNames) -> tuple[Check, ...]:
     """Return one check for every row of the agent, in the order of the file.
 
-    A check fails if one of its fields is missing. Its detail is the JSON path of the first wrong field.
+    A check fails if one of its fields is missing. The detail of a failed check is the JSON path of its first wrong
+    field.
     """
     return tuple(_run_check(row, arguments, existing_names) for row in load_agent_checks() if row.agent == agent)
 

@@ -1,7 +1,7 @@
-"""Judging of the four agents, one by one or as a chain, whose verdict names the first wrong agent.
+"""Judging of the four agents, one by one or as a chain. The verdict of a chain names the first wrong agent.
 
 The agents are four steps from a question to an SQL query: choose the workspace, then its tables, then their columns,
-and write the query. Each agent has to call its own tool; in a chain it may call it again to correct the call.
+and write the query. Each agent has to call its own tool; in a chain an agent may repeat its call to correct it.
 """
 
 from collections.abc import Callable, Sequence
@@ -64,7 +64,7 @@ class AgentStep:
         return next((check for check in self.checks if not check.ok), None)
 
     def build_problem(self, loop_result: LoopResult) -> Problem:
-        """Return the problem of this agent's call, or that it made none.
+        """Return the problem of this agent's call, or of the missing call if it made none.
 
         If all checks hold, the problem names the first check, and judging does not use it.
         """
@@ -84,14 +84,14 @@ class AgentStep:
 
 
 def judge_agent(instance: Instance, loop_result: LoopResult, agents: tuple[str, ...]) -> Verdict:
-    """Return the verdict of one agent in one turn.
+    """Return the verdict of a single agent, which has to call its tool in the first turn.
 
-    The case study's rule is not applied, because it has no such scenario.
+    The case study's rule is not applied, because the case study has no such scenario.
 
     Args:
         instance: The instance.
         loop_result: The finished run.
-        agents: A tuple of one name, that of the agent.
+        agents: The name of the agent, as a tuple because `judge_chain` has the same signature.
     """
     (agent,) = agents
     step = _build_step(agent, instance, [call for call in iter_calls(loop_result) if call.turn == 0])
@@ -127,7 +127,7 @@ def build_expected_calls(instance: Instance, agents: tuple[str, ...]) -> Expecte
             for agent in agents
         ),
         is_ordered=True,
-        accepts_refused=len(agents) > 1,  # the checks of a chain decide alone; one agent's call has to be valid too
+        accepts_refused=len(agents) > 1,  # `judge_agent` requires a valid call, `judge_chain` does not
     )
 
 
@@ -135,8 +135,8 @@ def judge_chain(instance: Instance, loop_result: LoopResult, agents: tuple[str, 
     """Return the verdict of all agents in order.
 
     The sentence of a failure names the first wrong agent and all later wrong ones. Another problem of the run takes
-    precedence if it is in the same turn as the agent's call or earlier, or if the agent made no call. That the turns
-    ran out never takes precedence.
+    precedence if it is in the same turn as the first wrong agent's call or earlier, or if that agent made no call.
+    Running out of turns never takes precedence.
     """
     steps = [_build_step(agent, instance, list(iter_calls(loop_result))) for agent in agents]
     wrong_steps = [step for step in steps if step.failed_check]
@@ -159,7 +159,7 @@ def judge_chain(instance: Instance, loop_result: LoopResult, agents: tuple[str, 
 
 
 def _build_step(agent: str, instance: Instance, calls: Sequence[RecordedCall]) -> AgentStep:
-    """Return the agent's part of a trial; the last call counts, because it may correct an earlier one."""
+    """Return the agent's part of a trial; the agent's last call counts, because it may correct an earlier one."""
     agent_calls = [call for call in calls if call.tool == TOOL_BY_AGENT[agent]]
     arguments = agent_calls[-1].result.arguments if agent_calls else None
     return AgentStep(agent, agent_calls[-1] if agent_calls else None, _run_checks(agent, instance, arguments or {}))
@@ -187,7 +187,7 @@ def _list_wrong_paths(agent: str, instance: Instance, arguments: JsonObject) -> 
 
 
 def _find_path(agent: str, check: Check) -> str:
-    """Return the JSON path that a failed check names; the path of the agent's main field if it names none."""
+    """Return the JSON path that is the detail of a failed check; else the path of the agent's main argument."""
     return check.detail if check.detail.startswith("$.") else f"$.{FIELD_BY_AGENT[agent]}"
 
 
@@ -212,14 +212,18 @@ def _check_tables(arguments: JsonObject, instance: Instance) -> tuple[Check, ...
 
 
 def _check_columns(arguments: JsonObject, instance: Instance) -> tuple[Check, ...]:
-    relevant = _to_sorted_texts(arguments.get("relevant_columns"))
-    missing = [column for column in instance.values["columns"] if column not in relevant]
-    both = set(relevant) & set(_to_sorted_texts(arguments.get("irrelevant_columns")))
+    kept = _to_sorted_texts(arguments.get("relevant_columns"))
+    missing = [column for column in instance.values["columns"] if column not in kept]
+    kept_and_pruned = set(kept) & set(_to_sorted_texts(arguments.get("irrelevant_columns")))
     return (
         Check(
             "column: every needed column is kept", not missing, f"{', '.join(missing)} is missing" if missing else ""
         ),
-        Check("column: none is both kept and pruned", not both, "$.irrelevant_columns" if both else ""),
+        Check(
+            "column: none is both kept and pruned",
+            not kept_and_pruned,
+            "$.irrelevant_columns" if kept_and_pruned else "",
+        ),
     )
 
 
@@ -281,7 +285,7 @@ def _find_chain_problem(loop_result: LoopResult, wrong_steps: Sequence[AgentStep
 
 
 def _apply_first_problem(verdict: Verdict, step_problem: Problem, *, has_called: bool) -> Verdict:
-    """Return a failed verdict with the problem of the first wrong agent, if it comes before the verdict's own problem.
+    """Return a failed verdict with the problem of the first wrong agent, if that problem is in an earlier turn.
 
     The agent's problem also replaces that of a run that ran out of turns, which says only how the run ended. Any other
     verdict is returned unchanged.
@@ -289,7 +293,7 @@ def _apply_first_problem(verdict: Verdict, step_problem: Problem, *, has_called:
     Args:
         verdict: The verdict by the rules of all scenarios.
         step_problem: The problem of the first wrong agent.
-        has_called: Whether that agent made a call.
+        has_called: Whether that agent made a call; a missing call replaces only the problem of running out of turns.
     """
     first_bad = verdict.first_bad
     if verdict.outcome != "fail" or first_bad is None:

@@ -1,4 +1,4 @@
-"""The SQL workspaces of the four agents, and their tools, whose answers are the next agent's input."""
+"""The SQL workspaces of the four agents, and the agents' tools, whose answers are the next agent's input."""
 
 import copy
 from collections.abc import Mapping
@@ -13,7 +13,11 @@ from toolbench.evals.workspace import build_refusal
 
 @dataclass(frozen=True, slots=True)
 class SqlWorkspace:
-    """A set of tables with a description, which the prompts show."""
+    """A set of tables.
+
+    Attributes:
+        about: The description in the prompts.
+    """
 
     about: str
     tables: Mapping[str, SqlTable]
@@ -21,7 +25,7 @@ class SqlWorkspace:
 
 @cache
 def load_workspaces() -> Mapping[str, SqlWorkspace]:
-    """Return the workspaces by name."""
+    """Return the workspaces by workspace_id."""
     rows = read_table("packs/agents")["workspaces"]
     return {name: SqlWorkspace(row["about"], _build_tables(row["tables"])) for name, row in rows.items()}
 
@@ -37,7 +41,7 @@ class AgentWorkspace:
     """The `Workspace` of one execution: the agents' tools, whose answers depend on earlier calls.
 
     `classify_intent` answers with the tables of the selected workspace, `select_tables` with the columns of the
-    selected tables. The tools accept a wrong selection.
+    selected tables. A wrong selection is no error.
     """
 
     def __init__(self) -> None:
@@ -63,7 +67,7 @@ class AgentWorkspace:
         return {"called": copy.deepcopy(self._calls)}
 
     def _select_tables(self, names: list[str]) -> JsonObject:
-        """Return the columns of each table, and the names that are no tables; neither if no workspace was selected."""
+        """Return the columns of each named table, and unknown names; neither if no workspace was selected."""
         tables = load_workspaces()[self._workspace_id].tables if self._workspace_id else {}
         columns = {name: list(tables[name].columns) for name in names if name in tables}
         unknown = [name for name in names if name not in tables] if self._workspace_id else []

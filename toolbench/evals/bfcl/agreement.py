@@ -63,14 +63,14 @@ def iter_answers(case: BfclCase) -> Iterator[tuple[str, tuple[BfclCall, ...]]]:
     name, arguments = golden[-1]
     yield "an argument more", (*golden[:-1], (name, {**arguments, "not_expected": 1}))
     for key, value in arguments.items():
-        others = {name: argument for name, argument in arguments.items() if name != key}
-        yield f"{key} missing", (*golden[:-1], (name, others))
+        other_arguments = {other_key: other for other_key, other in arguments.items() if other_key != key}
+        yield f"{key} missing", (*golden[:-1], (name, other_arguments))
         for number, changed in enumerate(_iter_changes(value)):
             yield f"{key} changed ({number})", (*golden[:-1], (name, {**arguments, key: changed}))
 
 
 def _iter_changes(value: Any) -> Iterator[Any]:
-    """Yield values of every type, then variants of the value in spelling or in one part; some may equal the value."""
+    """Yield values of all JSON types, then variants of the value; some may equal the value."""
     yield from ("another text", "", 0, 1, -7.5, True, False, None, [], {}, [value], {"a": value})
     if isinstance(value, str):
         yield from (value.upper(), f" {value}.", value.replace(" ", "-"), value[:-1])

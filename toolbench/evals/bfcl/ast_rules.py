@@ -53,7 +53,7 @@ def find_mistake(
         category: The category of the case.
         functions: The functions of the case, as BFCL writes them.
         answers: For each expected call, {function name: {parameter name: accepted values}}.
-        calls: The calls of the answer.
+        calls: The calls of the judged answer.
     """
     if len(calls) != len(answers):
         return AnswerMistake(f"{len(calls)} calls instead of {len(answers)}")
@@ -85,8 +85,8 @@ def iter_argument_mistakes(
 ) -> Iterator[tuple[str, str]]:
     """Yield the name of each argument and of each missing parameter with its mistake, "" for a right argument.
 
-    The order is: required parameters that are missing, the arguments, other parameters that may not be omitted. A
-    missing parameter may be in both the first and the last part.
+    The order is: required parameters that are missing, the arguments, missing parameters for which OMITTED is not
+    accepted. A missing parameter may be in both the first and the last part.
     """
     parameters = function["parameters"]["properties"]
     yield from ((name, "is missing") for name in function["parameters"]["required"] if name not in arguments)
@@ -103,26 +103,26 @@ def iter_argument_mistakes(
 def _match_in_any_order(
     functions: Sequence[JsonObject], answers: Sequence[JsonObject], calls: Sequence[BfclCall]
 ) -> AnswerMistake | None:
-    """Return the mistake of the first expected call that no remaining call fits; None without one.
+    """Return the mistake of the first expected call that no remaining call fits; None if all have one.
 
     Each expected call is matched with the first remaining call that fits it.
     """
-    remaining = list(range(len(calls)))
+    remaining_indexes = list(range(len(calls)))
     for answer in answers:
         (name,) = answer
         function = _find_function(functions, name)
-        mistakes = {index: find_call_mistake(function, answer[name], calls[index]) for index in remaining}
+        mistakes = {index: find_call_mistake(function, answer[name], calls[index]) for index in remaining_indexes}
         match = next((index for index, mistake in mistakes.items() if mistake is None), None)
         if match is None:
             return _find_first_mistake(name, mistakes, calls)
-        remaining.remove(match)
+        remaining_indexes.remove(match)
     return None
 
 
 def _find_first_mistake(
     name: str, mistakes: Mapping[int, AnswerMistake | None], calls: Sequence[BfclCall]
 ) -> AnswerMistake:
-    """Return the mistake of the first remaining call of the function `name`; without such a call, one that says so."""
+    """Return the mistake of the first remaining call of the function `name`, or one that says that none is left."""
     for index, mistake in mistakes.items():
         if mistake and calls[index][0] == name:
             return AnswerMistake(mistake.message, mistake.argument, index)
@@ -161,10 +161,16 @@ def _is_right(parameter: JsonObject, value: Any, accepted: Sequence[Any]) -> boo
 
 
 def _check_type(value: Any, accepted: Sequence[Any], expected_type: type, item_type: type | None) -> tuple[bool, bool]:
-    """Return whether the type of a value is right, and whether the accepted values name a variable.
+    """Return whether the types of a value and its items are right, and whether the accepted values name a variable.
 
     They name a variable if the first of them, other than OMITTED, has another type than the parameter. Then the value
     must equal one of them exactly.
+
+    Args:
+        value: The argument, or an item of it.
+        accepted: The accepted values.
+        expected_type: The type of the parameter.
+        item_type: The type of the items of a list; None if the items are not checked.
     """
     accepted_type = next((type(option) for option in accepted if option != OMITTED), None)
     is_variable = accepted_type is not None and accepted_type is not expected_type
@@ -201,7 +207,7 @@ def _is_accepted_object(value: JsonObject, accepted: Sequence[Any]) -> bool:
 
 def _has_accepted_members(value: JsonObject, option: Mapping[str, Sequence[Any]]) -> bool:
     for key, item in value.items():
-        if key not in option or _normalise(item) not in [_normalise(value) for value in option[key]]:
+        if key not in option or _normalise(item) not in [_normalise(accepted_item) for accepted_item in option[key]]:
             return False
     return all(key in value or OMITTED in options for key, options in option.items())
 

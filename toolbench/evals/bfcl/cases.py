@@ -1,7 +1,7 @@
 """Single-turn Python cases of the Berkeley Function Calling Leaderboard (BFCL), read from its wheel.
 
-The wheel `bfcl_eval` (Apache 2.0, by its authors at UC Berkeley) comes with the extra `bfcl`. It is not imported, so
-its requirements need not be installed.
+The wheel `bfcl_eval` (Apache 2.0, by its authors at UC Berkeley) comes with the extra `bfcl`. This module does not
+import it, so its requirements need not be installed.
 """
 
 import importlib.util

@@ -4,8 +4,8 @@ It reads and writes one JSON object per line. The output has the members `valid`
 forms:
 
 - an answer: `category`, `functions`, `calls` ([name, arguments] pairs) and `answers` (the expected answers);
-- a conversation: `entry`, `answers` (the expected answers) and `turns`. A turn is the list of the model's answers, each
-  a list of Python call expressions as text.
+- a conversation: `entry` (the case as BFCL writes it), `answers` (the expected answers) and `turns`. A turn is the list
+  of the model's answers, each a list of Python call expressions as text.
 
 BFCL's table of models, whose import would load the clients of thirty vendors, is replaced by one entry that keeps the
 dots in function names.

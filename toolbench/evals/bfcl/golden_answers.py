@@ -17,15 +17,15 @@ _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
 }
 
-BfclCall = tuple[str, JsonObject]
+BfclCall = tuple[str, JsonObject]  # name of the function, arguments
 
 
 def build_golden_calls(case: BfclCase) -> tuple[BfclCall, ...]:
-    """Return the name and the arguments of every call, in BFCL's order.
+    """Return the name and the arguments of every expected call, in BFCL's order.
 
     Each parameter gets the first accepted value of its type. Without such a value, it is omitted if it may be, and
-    otherwise gets the first accepted value. The checker rejects the golden answers of a few cases, because such a case
-    accepts no value of the type that one of its parameters has.
+    otherwise gets the first accepted value. The checker rejects the golden answers of a few cases, in which a
+    parameter has no accepted value of its type.
     """
     functions = {function["name"]: function for function in case.functions}
     return tuple(
@@ -56,7 +56,7 @@ def _has_type(option: Any, schema: JsonObject | None) -> bool:
 
 
 def _build_value(option: Any) -> Any:
-    """Return a value that an accepted one stands for.
+    """Return the value that an accepted value stands for.
 
     An accepted object, also one in a list, has a list of accepted values for each member; the first of them is taken.
     """

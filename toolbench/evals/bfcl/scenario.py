@@ -30,8 +30,8 @@ _INVALID_NAME_CHARACTERS = re.compile(r"[^a-zA-Z0-9_-]")
 class BfclScenario:
     """The scenario of a single-turn case of BFCL.
 
-    Function names are sent with `_` for each character that endpoints may refuse, and truncated to 64 characters. BFCL
-    also replaces dots by `_`.
+    Function names are sent with `_` for each character that endpoints may refuse, and truncated to 64 characters. BFCL,
+    too, replaces dots by `_`.
     """
 
     slug: str
@@ -99,14 +99,16 @@ class BfclScenario:
 
     def judge(self, instance: Instance, loop_result: LoopResult, workspace: Workspace) -> Verdict:
         """Return the verdict by BFCL's rules, on the first answer."""
-        names = {sanitise_name(function["name"]): str(function["name"]) for function in self.case.functions}
+        names_by_sent_name = {
+            sanitise_name(function["name"]): str(function["name"]) for function in self.case.functions
+        }
         made = [call for call in iter_calls(loop_result) if call.turn == 0]
-        calls = [(names.get(call.tool, call.tool), call.result.arguments or {}) for call in made]
-        unreadable = next((index for index, call in enumerate(made) if call.result.parse_status != "ok"), None)
+        calls = [(names_by_sent_name.get(call.tool, call.tool), call.result.arguments or {}) for call in made]
+        unreadable_index = next((index for index, call in enumerate(made) if call.result.parse_status != "ok"), None)
         mistake = (
             find_mistake(self.case.category, self.case.functions, self.case.answers, calls)
-            if unreadable is None
-            else AnswerMistake("the arguments cannot be read or are too large", call=unreadable)
+            if unreadable_index is None
+            else AnswerMistake("the arguments cannot be read or are too large", call=unreadable_index)
         )
         checked = verdict.CheckedResult(
             instance=instance,
@@ -135,7 +137,10 @@ def _list_wrong_paths(function: JsonObject, accepted: JsonObject, arguments: Jso
 
 
 def _iter_checks(case: BfclCase, calls: list[BfclCall], mistake: AnswerMistake | None) -> Iterator[Check]:
-    """Yield the check by BFCL's rules; if one call is expected and made, also one of each given or missing argument."""
+    """Yield the check by BFCL's rules, then one for each given or missing argument.
+
+    Arguments are checked only if one call is expected and one call of the expected function was made.
+    """
     detail = f"{mistake.argument} {mistake.message}".strip() if mistake else ""
     yield Check("accepted by BFCL's rules", mistake is None, detail)
     if len(calls) == 1 == len(case.answers):

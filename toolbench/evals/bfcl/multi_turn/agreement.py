@@ -82,11 +82,11 @@ def _iter_changes(
     case: MultiTurnCase, turn: tuple[BfclCall, ...], generator: random.Random
 ) -> Iterator[tuple[str, Any]]:
     """Yield the kind of each change and the changed calls of the turn."""
-    function = generator.choice(case.functions)["name"]
-    yield "a call more", (*turn, (function, {}))
-    harmless = [function["name"] for function in case.functions if function["name"] in HARMLESS_FUNCTIONS]
-    if harmless:
-        yield "a harmless call more", ((generator.choice(harmless), {}), *turn)
+    function_name = generator.choice(case.functions)["name"]
+    yield "a call more", (*turn, (function_name, {}))
+    harmless_names = [function["name"] for function in case.functions if function["name"] in HARMLESS_FUNCTIONS]
+    if harmless_names:
+        yield "a harmless call more", ((generator.choice(harmless_names), {}), *turn)
     if not turn:
         return
     index = generator.randrange(len(turn))
@@ -96,11 +96,11 @@ def _iter_changes(
     yield "a call dropped", (*before, *after)
     yield "a call twice", (*before, turn[index], turn[index], *after)
     yield "order reversed", turn[::-1]
-    yield "another function", (*before, (function, arguments), *after)
+    yield "another function", (*before, (function_name, arguments), *after)
     yield "a function that is not there", (*before, ("no_such_function", arguments), *after)
     for key, value in arguments.items():
-        others = {name: argument for name, argument in arguments.items() if name != key}
-        yield f"{key} dropped", (*before, (name, others), *after)
+        other_arguments = {other_key: other for other_key, other in arguments.items() if other_key != key}
+        yield f"{key} dropped", (*before, (name, other_arguments), *after)
         for changed in (_change_slightly(value), _rewrite_equivalent(value)):
             yield f"{key} is {changed!r}"[:80], (*before, (name, {**arguments, key: changed}), *after)
 

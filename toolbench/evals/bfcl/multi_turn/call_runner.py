@@ -31,7 +31,7 @@ class CallRunnerError(BfclUnavailableError):
 
 @dataclass(frozen=True, slots=True)
 class TurnResults:
-    """The results of the calls of one turn, and the state after it.
+    """The results of the calls of one turn, and the state after the turn.
 
     Attributes:
         results: The result of each call, as the text that BFCL compares.

@@ -66,9 +66,9 @@ class MultiTurnCase:
         later_names = {name for names in self.later.values() for name in names}
         return tuple(build_tool(function) for function in self.functions if function["name"] not in later_names)
 
-    def build_added_tools(self, message: int) -> tuple[JsonObject, ...]:
-        """Return the tools that are offered only from the message with this index on, in OpenAI's format."""
-        names = self.later.get(str(message), ())
+    def build_added_tools(self, message_index: int) -> tuple[JsonObject, ...]:
+        """Return the tools that are offered only from this message on, in OpenAI's format."""
+        names = self.later.get(str(message_index), ())
         return tuple(build_tool(function) for function in self.functions if function["name"] in names)
 
 
@@ -90,12 +90,12 @@ def parse_golden_turns(case: MultiTurnCase) -> tuple[tuple[BfclCall, ...], ...]:
         KeyError: An answer calls a function that the case does not have.
         ValueError: An answer is not one call by name with literals.
     """
-    names = {function["name"]: list(function["parameters"]["properties"]) for function in case.functions}
-    return tuple(tuple(_parse_call(text, names) for text in turn) for turn in case.answers)
+    parameter_names = {function["name"]: list(function["parameters"]["properties"]) for function in case.functions}
+    return tuple(tuple(_parse_call(text, parameter_names) for text in turn) for turn in case.answers)
 
 
 def _build_case(category: str, row: JsonObject, answers: Sequence[Sequence[str]]) -> MultiTurnCase:
-    """Return the case; a message without text, which only adds functions, gets BFCL's sentence for that."""
+    """Return the case; a message without text, which only adds functions, gets BFCL's sentence about them."""
     return MultiTurnCase(
         id=row["id"],
         category=category,
@@ -108,22 +108,22 @@ def _build_case(category: str, row: JsonObject, answers: Sequence[Sequence[str]]
     )
 
 
-def _parse_call(text: str, names: Mapping[str, Sequence[str]]) -> BfclCall:
+def _parse_call(text: str, parameter_names: Mapping[str, Sequence[str]]) -> BfclCall:
     """Return the name and the arguments of a call in Python.
 
     Args:
-        text: The call.
-        names: The names of the parameters of each function, in order.
+        text: The call, such as `cd(folder='docs')`.
+        parameter_names: For each function, the names of its parameters, in order.
 
     Raises:
         SyntaxError: The text is not a Python expression.
-        KeyError: `names` does not have the function.
+        KeyError: `parameter_names` does not have the function.
         ValueError: The text is not one call by name with literals.
     """
     call = ast.parse(text.strip(), mode="eval").body
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         raise ValueError(f"{text} is not a call by name")
-    positional = zip(names[call.func.id], call.args, strict=False)
+    positional = zip(parameter_names[call.func.id], call.args, strict=False)
     arguments = [*positional, *((str(keyword.arg), keyword.value) for keyword in call.keywords)]
     return call.func.id, {name: ast.literal_eval(value) for name, value in arguments}
 

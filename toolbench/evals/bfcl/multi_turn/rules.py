@@ -1,8 +1,8 @@
 """BFCL's rules for conversations of several turns, implemented independently of its checker.
 
-A turn for which BFCL has calls needs a call. After it, the public state of every class must be the one after BFCL's
-calls, and each result of BFCL's calls in the turn must have occurred so far; other calls are ignored. Turns for which
-BFCL has no calls are not judged. `multi_turn/agreement.py` compares the rules with the checker.
+A turn for which BFCL has calls needs a call. After the turn, the public state of every class must be the one after
+BFCL's calls, and each result of BFCL's calls in the turn must have occurred so far; results of other calls are ignored.
+Turns for which BFCL has no calls are not judged. `multi_turn/agreement.py` compares the rules with the checker.
 """
 
 from collections import Counter
@@ -60,7 +60,7 @@ def find_mistake(case: MultiTurnCase, turns: Sequence[Sequence[BfclCall]]) -> Tu
 def _find_turn_mistake(
     answers: Sequence[str], expected: TurnResults, made: TurnResults, results_so_far: Counter[str]
 ) -> tuple[str, str] | None:
-    """Return the kind and the message of a turn's mistake; None without one."""
+    """Return the kind and the message of a turn's mistake; None if there is none."""
     if not made.results:
         return NO_CALL_MISTAKE, f"no call was made; BFCL calls {', '.join(answers)}"
     if difference := find_state_difference(expected.state, made.state):

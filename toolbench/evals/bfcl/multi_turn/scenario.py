@@ -33,7 +33,8 @@ MULTI_TURN_RULE = (
 )
 MAX_ANSWERS_PER_MESSAGE = 21  # BFCL ends a message after the 21st answer with calls
 NO_RETURN_ERROR_CODE = "INTERNAL_ERROR"  # of a call without a result, because the process of the classes failed
-GOOD_ENDS = ANSWERED_ENDS | {EndReason.TOOL_ERROR, EndReason.NO_TOOL_CALLS}  # failed calls may pass by BFCL's rules
+# BFCL's rules may pass a run with failed calls or without calls.
+GOOD_ENDS = ANSWERED_ENDS | {EndReason.TOOL_ERROR, EndReason.NO_TOOL_CALLS}
 
 
 @dataclass(eq=False, slots=True)
@@ -116,7 +117,7 @@ class ClassesWorkspace:
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
         """Return the result of the method: a JSON object, or {"value": text} for any other result.
 
-        A call without a result, because the process failed, is not repeated before later calls.
+        A call that has no result because the process failed is not repeated before later calls.
 
         Raises:
             NotInstalledError: BFCL is not installed.
@@ -184,7 +185,7 @@ def _iter_checks(case: MultiTurnCase, loop_result: LoopResult, mistake: TurnMist
 def _find_problem(loop_result: LoopResult, mistake: TurnMistake | None) -> Problem:
     """Return the problem of a failed run.
 
-    Its location is the last turn after the message of the mistake, or the last turn of the run if there is none.
+    Its location is the last turn after the message of the mistake, or the last turn of the run without such a turn.
     """
     if mistake is None:
         return Problem(
@@ -214,7 +215,10 @@ def _replace_problem(verdict: Verdict, turn_problem: Problem) -> Verdict:
 
 
 def _parse_result(text: str) -> object:
-    """Return the parsed text if it is a JSON object without the member `ok`; else {"value": text}."""
+    """Return the parsed text if it is a JSON object without the member `ok`; else {"value": text}.
+
+    An object with `ok` would be read as a result envelope.
+    """
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):

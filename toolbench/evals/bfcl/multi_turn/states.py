@@ -8,7 +8,7 @@ from typing import Any
 from toolbench.engine.types import JsonObject
 from toolbench.evals.judging.messages import render_short
 
-ClassStates = Mapping[str, Mapping[str, Any]]  # values by attribute, by class
+ClassStates = Mapping[str, Mapping[str, Any]]  # by class, its values by attribute
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +26,19 @@ class ObjectState:
 
 def parse_state(state: JsonObject) -> ClassStates:
     """Return a state from the JSON of environment.py, with Python's types and ObjectState."""
-    return {name: {key: _parse_value(value) for key, value in attributes.items()} for name, attributes in state.items()}
+    return {
+        class_name: {name: _parse_value(value) for name, value in attributes.items()}
+        for class_name, attributes in state.items()
+    }
 
 
 def find_state_difference(expected: ClassStates, made: ClassStates) -> str:
     """Return the first difference between two states as a phrase with its path; "" if there is none."""
-    for name, attributes in expected.items():
+    for class_name, attributes in expected.items():
         for attribute, value in attributes.items():
-            if made[name][attribute] != value:
-                differences = _iter_differences(value, made[name][attribute], f"{name}.{attribute}")
-                return next(differences, f"{name}.{attribute} differs from the expected state")
+            if made[class_name][attribute] != value:
+                differences = _iter_differences(value, made[class_name][attribute], f"{class_name}.{attribute}")
+                return next(differences, f"{class_name}.{attribute} differs from the expected state")
     return ""
 
 
