@@ -32,11 +32,11 @@ class CallStatus(StrEnum):
     """The result of comparing a call with the expected calls.
 
     Attributes:
-        AS_EXPECTED: The call is an expected one, or a failed call with the right arguments of one.
+        AS_EXPECTED: The call is an expected one, or a failed call with right arguments for an expected one.
         DIFFERENT: The arguments differ from those of the expected call, cannot be read or break the tool's schema.
         EXTRA: The task expects no such call, or not so many of them, and permits no others.
         OUT_OF_ORDER: The call is an expected one, but the task expects it before a call that was made earlier.
-        NOT_COMPARED: The task permits the call, or its expected calls are not known.
+        NOT_COMPARED: The task permits further calls, or the calls that it expects are not known.
     """
 
     AS_EXPECTED = "as expected"
@@ -65,9 +65,9 @@ class MadeCall:
 
     @property
     def is_offered(self) -> bool:
-        """Return whether the call was not refused because its tool was not offered.
+        """Return whether the tool was offered, as far as the error of the call shows.
 
-        This is so also for an unknown tool whose arguments cannot be read: they are checked first.
+        Arguments are read first, so an unknown tool counts as offered if they cannot be read.
         """
         return self.error_code != "TOOL_NOT_ALLOWED"
 
@@ -78,8 +78,8 @@ class ArgumentDifference:
 
     Attributes:
         path: The JSON path of the value.
-        expected: The JSON type of the expected value; "" if the call's value has the same type, for a matcher, and for
-            a violation of the tool's schema.
+        expected: The JSON type of the expected value if the call's value has another one; "" for a matcher, a violation
+            of the tool's schema and any other difference.
         got: The JSON type of the call's value, or one of the words missing, extra and differs.
     """
 
@@ -123,10 +123,11 @@ def compare_calls(made: Sequence[MadeCall], expected: ExpectedCalls) -> Compared
     """Return the comparison of the calls of one trial.
 
     Calls with right arguments are matched with the expected calls so that as many as possible are matched; a call that
-    succeeded is preferred to a failed one. Any other call is compared with the unmatched expected call of its tool from
-    which it differs at the fewest paths. A failed call may also be compared with a matched one, because the model may
-    have repeated the call. Unless the task accepts refused calls, a call that Toolbench refused is never
-    matched, and a call of a tool that was not offered is compared with no expected call.
+    succeeded is preferred to a failed one. Any other call is compared with the expected call of its tool from which it
+    differs at the fewest paths, among those to which no call is matched and no earlier successful call was compared. A
+    failed call may also be compared with one of the others, because the model may have repeated the call. Unless the
+    task accepts refused calls, a call that Toolbench refused is never matched, and a call of a tool that was not
+    offered is compared with no expected call.
 
     Args:
         made: The calls of the trial, in order.
@@ -135,21 +136,21 @@ def compare_calls(made: Sequence[MadeCall], expected: ExpectedCalls) -> Compared
     if not expected.calls:
         return _build_without_expected_calls(made, expected)
     exact_matches = _match_exact(made, expected)
-    matched, compared_indices = set(exact_matches.values()), set(exact_matches.values())
+    taken_indices, compared_indices = set(exact_matches.values()), set(exact_matches.values())
     compared: list[ComparedCall] = []
-    furthest = -1
-    for number, call in enumerate(made):
-        index = exact_matches.get(number)
-        if index is not None:
-            is_late = expected.is_ordered and index < furthest
-            compared.append(_build_exact(call, expected.calls[index], is_late=is_late))
-            furthest = max(furthest, index)
+    max_expected_index = -1
+    for made_index, call in enumerate(made):
+        expected_index = exact_matches.get(made_index)
+        if expected_index is not None:
+            is_late = expected.is_ordered and expected_index < max_expected_index
+            compared.append(_build_exact(call, expected.calls[expected_index], is_late=is_late))
+            max_expected_index = max(max_expected_index, expected_index)
             continue
-        nearest = _find_nearest(call, expected, matched)
-        compared.append(_compare_unmatched(call, expected, nearest))
-        if nearest is not None:
-            compared_indices.add(nearest)
-            matched |= {nearest} if call.ok else set()
+        nearest_index = _find_nearest(call, expected, taken_indices)
+        compared.append(_compare_unmatched(call, expected, nearest_index))
+        if nearest_index is not None:
+            compared_indices.add(nearest_index)
+            taken_indices |= {nearest_index} if call.ok else set()
     missing = tuple(call for index, call in enumerate(expected.calls) if index not in compared_indices)
     return ComparedCalls(tuple(compared), missing)
 
@@ -171,9 +172,9 @@ def _build_without_expected_calls(made: Sequence[MadeCall], expected: ExpectedCa
 
 
 def _match_exact(made: Sequence[MadeCall], expected: ExpectedCalls) -> dict[int, int]:
-    """Return the index of the matched expected call by the index of the call; an unmatched call is omitted.
+    """Return the index of the expected call for each matched call, by the index of the matched call.
 
-    If the order matters, it is kept unless more calls can be matched without it.
+    If the task has an order, calls are matched in that order, unless more of them can be matched in any order.
     """
     costs = [
         [float(not call.ok) if _is_match(call, expected_call, expected) else NO_MATCH for call in made]
@@ -181,8 +182,8 @@ def _match_exact(made: Sequence[MadeCall], expected: ExpectedCalls) -> dict[int,
     ]
     matches = match_calls(costs, ordered=expected.is_ordered)
     if expected.is_ordered and len(matches) < len(expected.calls):
-        matches = max(matches, match_calls(costs), key=len)  # the first one if they match equally many
-    return {number: index for index, number in matches.items()}
+        matches = max(matches, match_calls(costs), key=len)  # the ordered ones if both are equally many
+    return {made_index: expected_index for expected_index, made_index in matches.items()}
 
 
 def _is_match(call: MadeCall, expected_call: ExpectedToolCall, expected: ExpectedCalls) -> bool:
@@ -191,21 +192,24 @@ def _is_match(call: MadeCall, expected_call: ExpectedToolCall, expected: Expecte
     return call.tool == expected_call.tool and call.arguments is not None and expected_call.is_match(call.arguments)
 
 
-def _find_nearest(call: MadeCall, expected: ExpectedCalls, matched: set[int]) -> int | None:
-    """Return the index of the expected call that a call without an exact match is compared with; None for none."""
+def _find_nearest(call: MadeCall, expected: ExpectedCalls, taken_indices: set[int]) -> int | None:
+    """Return the index of the expected call that an unmatched call is compared with; None if there is none."""
     if not call.is_offered and not expected.accepts_refused:
         return None
-    same_tool = [index for index, expected_call in enumerate(expected.calls) if expected_call.tool == call.tool]
-    if not call.ok and (right := [index for index in same_tool if _is_match(call, expected.calls[index], expected)]):
-        return right[0]
-    indices = [index for index in same_tool if index not in matched] or ([] if call.ok else same_tool)
+    tool_indices = [index for index, expected_call in enumerate(expected.calls) if expected_call.tool == call.tool]
+    if not call.ok:
+        right_indices = [index for index in tool_indices if _is_match(call, expected.calls[index], expected)]
+        if right_indices:
+            return right_indices[0]
+    free_indices = [index for index in tool_indices if index not in taken_indices]
+    indices = free_indices or ([] if call.ok else tool_indices)
     return min(indices, key=lambda index: len(_list_differences(call, expected.calls[index])), default=None)
 
 
-def _compare_unmatched(call: MadeCall, expected: ExpectedCalls, nearest: int | None) -> ComparedCall:
-    if nearest is not None:
-        expected_call = expected.calls[nearest]
-        # The tool failed, and the call was made again.
+def _compare_unmatched(call: MadeCall, expected: ExpectedCalls, nearest_index: int | None) -> ComparedCall:
+    if nearest_index is not None:
+        expected_call = expected.calls[nearest_index]
+        # The failed call has right arguments, but another call is matched with the expected one.
         is_repeated = not call.ok and _is_match(call, expected_call, expected)
         status = CallStatus.AS_EXPECTED if is_repeated else CallStatus.DIFFERENT
         return ComparedCall(call, status, expected_call, _list_differences(call, expected_call))
@@ -218,8 +222,8 @@ def _list_differences(call: MadeCall, expected_call: ExpectedToolCall) -> tuple[
         return ()
     paths = expected_call.list_wrong_paths(call.arguments)
     by_path = {path: _build_difference(path, expected_call.arguments, call.arguments) for path in paths}
-    schema = (error for error in _list_schema_differences(call) if error.path not in by_path)
-    return (*by_path.values(), *schema)
+    violations = (violation for violation in _list_schema_differences(call) if violation.path not in by_path)
+    return (*by_path.values(), *violations)
 
 
 def _build_difference(path: str, expected: JsonObject | None, arguments: JsonObject) -> ArgumentDifference:
@@ -257,7 +261,7 @@ def _describe_schema_error(error: SchemaError, arguments: JsonObject | None) -> 
 
 def name_json_type(value: object) -> str:
     """Return the JSON type of a value: boolean, number, string, array, object or null."""
-    return next((name for kind, name in _JSON_TYPES if isinstance(value, kind)), "null")
+    return next((name for python_type, name in _JSON_TYPES if isinstance(value, python_type)), "null")
 
 
 def _find_value(value: Any, path: str) -> Any:

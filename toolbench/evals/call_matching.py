@@ -1,4 +1,4 @@
-"""Matching of calls that were made with expected ones; verdicts, grades and pages share it."""
+"""Matching of the calls that a model made with the expected calls, for verdicts, grades and pages."""
 
 import math
 from collections.abc import Sequence
@@ -7,16 +7,15 @@ from operator import itemgetter
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-NO_MATCH = math.inf  # cost of two calls that cannot be matched
-_UNMATCHED_COST = 1e6  # cost of an expected call without a match; above the sum of the costs of 90 wrong calls
+NO_MATCH = math.inf  # cost of an expected and a made call that cannot be matched
+_UNMATCHED_COST = 1e6  # cost of an expected call without a match; above the costs of 90 wrong calls
 
 
 def match_calls(costs: Sequence[Sequence[float]], *, ordered: bool = False) -> dict[int, int]:
-    """Return the index of the made call that is matched with each expected call, by the index of the expected call.
+    """Return the index of the made call for each matched expected call, by the index of the expected call.
 
     As many calls as possible are matched, at the lowest total cost. Among matchings of equal cost, earlier made calls
-    are preferred, and the earlier of them are matched with the earlier expected calls. An expected call without a match
-    has no entry.
+    are preferred, and the earlier of them are matched with the earlier expected calls.
 
     Args:
         costs: For each expected call, the cost of matching it with each made call, a whole number, or NO_MATCH.

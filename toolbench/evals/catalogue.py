@@ -12,7 +12,7 @@ class CatalogueModel:
     """A model of the case study.
 
     Attributes:
-        name: The name that is sent, unchanged.
+        name: The name that requests contain.
         canonical: The name of the canonical model, which several names may share.
         workarounds: The presets that the strategy `production` applies.
         mixed_upstreams: Whether the router chooses among several upstream providers by speed.
@@ -55,7 +55,7 @@ class CatalogueProfile:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """A strategy of the case study: the policy layers that apply.
+    """A strategy of the case study: which policy layers apply.
 
     Attributes:
         infrastructure: Whether the layer of the infrastructure applies.
@@ -80,7 +80,7 @@ STRATEGIES = (
     Strategy("baseline", ("base",), infrastructure=True, provider=True, workarounds=False),
     Strategy("production", ("prod", "recommended"), infrastructure=True, provider=True, workarounds=True),
 )
-MATRIX_STRATEGIES = ("baseline", "production")  # those that `manage.py eval --strategy-matrix` compares
+MATRIX_STRATEGIES = ("baseline", "production")  # compared by `manage.py eval --strategy-matrix`
 
 
 @cache

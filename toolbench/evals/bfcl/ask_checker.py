@@ -45,14 +45,14 @@ def check_lines(lines: Sequence[str]) -> tuple[CheckerVerdict, ...]:
     """
     if not is_installed():
         raise NotInstalledError
-    unique = list(dict.fromkeys(lines))
-    run = subprocess.run(_CHECKER_COMMAND, input="\n".join(unique), capture_output=True, text=True, check=False)
+    unique_lines = list(dict.fromkeys(lines))
+    run = subprocess.run(_CHECKER_COMMAND, input="\n".join(unique_lines), capture_output=True, text=True, check=False)
     verdict_lines = run.stdout.splitlines()
-    if run.returncode or len(verdict_lines) != len(unique):
+    if run.returncode or len(verdict_lines) != len(unique_lines):
         raise RuntimeError(f"BFCL's checker failed: {run.stderr[-500:]}")
     verdicts = [CheckerVerdict(**json.loads(line)) for line in verdict_lines]
-    by_line = dict(zip(unique, verdicts, strict=True))
-    return tuple(by_line[line] for line in lines)
+    verdicts_by_line = dict(zip(unique_lines, verdicts, strict=True))
+    return tuple(verdicts_by_line[line] for line in lines)
 
 
 def _render_line(case: BfclCase, calls: Sequence[BfclCall]) -> str:

@@ -1,6 +1,7 @@
 """Classification of a trial's steps: every cause of a problem that they show.
 
-Fresh and stored steps of a trial give the same causes. decisive.py determines which of them made the trial fail.
+The steps of a finished run give the same causes as the stored steps. decisive.py determines which cause made the trial
+fail.
 """
 
 import re
@@ -28,7 +29,7 @@ _LIST_INDEX = re.compile(r"\[\d+\]")
 
 @light(frozen=True, slots=True)
 class CauseOccurrence:
-    """An occurrence of a cause at a step, or a group of equal occurrences at the step of the first.
+    """An occurrence of a cause at a step, or a group of occurrences with the step of the first one.
 
     The names of the fields are the keys under which a group is stored.
 
@@ -37,8 +38,8 @@ class CauseOccurrence:
         path: The JSON path of the problem.
         turn: The turn, from 0.
         ordinal: The ordinal of the step; 0 if the trial has no steps.
-        mended: Whether a later step recovered from each occurrence, or `healed` is true.
-        healed: Whether each occurrence is harmless, or its answer nevertheless had calls.
+        mended: Whether each occurrence is healed, or a later step recovered from it.
+        healed: Whether each occurrence is harmless, or calls were read from its answer nevertheless.
         count: The number of occurrences.
     """
 
@@ -105,17 +106,19 @@ def build_cause_signature(cause: CauseOccurrence, scenario: str) -> str:
 
 
 class _LaterSteps:
-    """The positions of calls and answers of an execution, from which it is known whether one follows a step.
+    """The positions of calls and answers in an execution, which show whether one of them follows a step.
+
+    A call is a ToolRun. An index counts the steps, from 0; -1 stands for none.
 
     Attributes:
-        first_call: The index of the first call with a result; the number of steps if there is none.
-        last_answer: The index of the last answer; -1 for none.
-        last_content: The index of the last answer with a call or visible text; -1 for none.
-        last_success: The index of the last successful call; -1 for none.
+        first_call: The index of the first call; the number of steps if there is none.
+        last_answer: The index of the last answer.
+        last_content: The index of the last answer with a call or visible text.
+        last_success: The index of the last successful call.
         last_success_turn: The turn of that call; -1 for none.
         last_success_by_tool: The index of the last successful call of each tool.
         last_call_by_turn: The index of the last call of each turn.
-        last_unreadable_by_turn: The index of the last call of each turn whose arguments could not be read.
+        last_unreadable_by_turn: For each turn, the index of the last call whose arguments could not be read.
     """
 
     def __init__(self, steps: Sequence[WireStep]) -> None:
@@ -177,7 +180,7 @@ def _classify_answer(step: ExchangeAttempt, answer: Turn, index: int, later: _La
 
 
 def _iter_named_codes(answer: Turn) -> Iterator[tuple[str, str]]:
-    """Yield each cause that an answer's changes, findings and message show, once, with its first path."""
+    """Yield the code of each cause that an answer's changes, findings and message show, once, with its first path."""
     codes_and_paths = dict.fromkeys(
         [
             *((lookup_code("changes", change.name), MESSAGE_PATH) for change in answer.changes),
@@ -228,7 +231,7 @@ def _classify_call(step: ToolRun, index: int, later: _LaterSteps) -> Iterator[Ca
 
 
 def _classify_arguments(received: object) -> str:
-    """Return the cause for arguments that could not be read, from their form as received."""
+    """Return the cause code for arguments that could not be read, from their form as received."""
     if isinstance(received, dict):
         return "arguments_as_object"
     is_missing = received is None or (isinstance(received, str) and not received.strip())

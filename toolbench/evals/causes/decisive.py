@@ -10,16 +10,18 @@ The first of these rules that applies gives the cause:
 4. Unrecovered problem: the cause is the first candidate of the last turn that has one. For instance, a truncated answer
    explains arguments that cannot be read. Candidates are problems from which no later step recovered and which are not
    harmless (`healed`), if they are
-   - a problem of a failed exchange or of an answer; a blank answer, or a truncated one without a call, only if a call
-     or a text was still needed or the needed tools are not known; a call in the text or the reasoning, readable or not,
-     only if a call was still needed or the needed tools are not known, since a text may also quote a call;
+   - a problem of a failed exchange or of an answer, other than those of the next two items;
+   - a blank answer, or a truncated one without a call, if a call was still needed, the needed tools are not known, or
+     the task needs a final text;
+   - a call in the text or the reasoning, readable or not, if a call was still needed or the needed tools are not known,
+     since a text may also quote a call;
    - a failed call of a tool that the task needs, or, if a call was still needed, of a tool that does not exist;
    - any failed call, if the needed tools are not known or the run ended with TOOL_ERROR;
    - a failed call of any other tool if a call was still needed and the model made no call in a later turn.
    If the task provokes a code n times, the first n steps with that code do not count.
-5. End: if there is no candidate, or the turns ran out in a later turn than that of the candidate, the cause is that the
-   turns were used up (`turns_used_up`), the last answer has no call although one was needed (`no_call`), the calls were
-   not in one message (`calls_apart`), or else that the result is wrong (`task_not_done`).
+5. End: if there is no candidate, or the turns ran out in a later turn than that of the candidate, the cause is the
+   first of these that is true: the turns ran out (`turns_used_up`); a needed call is missing and the last answer has no
+   call (`no_call`); the calls were not in one message (`calls_apart`); the result is wrong (`task_not_done`).
 """
 
 from collections import Counter
@@ -116,8 +118,8 @@ def _find_failed_exchange_cause(
     steps: Sequence[WireStep], occurrences: Sequence[CauseOccurrence]
 ) -> CauseOccurrence | None:
     """Return the last cause found at a failed exchange; None if there is none."""
-    failed = {step.ordinal for step in steps if isinstance(step, ExchangeAttempt) and step.error}
-    return next((occurrence for occurrence in reversed(occurrences) if occurrence.ordinal in failed), None)
+    failed_ordinals = {step.ordinal for step in steps if isinstance(step, ExchangeAttempt) and step.error}
+    return next((occurrence for occurrence in reversed(occurrences) if occurrence.ordinal in failed_ordinals), None)
 
 
 def _find_needless_call(steps: Sequence[WireStep], ending: TrialEnd) -> CauseOccurrence | None:
@@ -199,7 +201,7 @@ def _is_call_missing(steps: Sequence[WireStep], ending: TrialEnd) -> bool:
 def _has_used_all_turns(steps: Sequence[WireStep], ending: TrialEnd) -> bool:
     """Return whether the turns ran out.
 
-    The result is False if the last step is in the first turn, because every call reaches a limit of one turn.
+    The result is False if the last step is in the first turn, because every call reaches the limit if it is one turn.
     """
     return ending.end == EndReason.MAX_TURNS_EXCEEDED and steps[-1].turn > 0
 

@@ -12,8 +12,8 @@ The output is {turns: [{results: [{text, failed}], state}]}; `state` has the sta
 empty if it was not requested. Every line is run on new instances, so that no state of an earlier line remains. A call
 can only reach public methods of the named classes; no text is evaluated.
 
-A state is JSON in which an object {"$": kind, "of": ...} stands for a value of a type that JSON does not have. A state
-has only those fields of files and folders that BFCL compares.
+A state is JSON in which an object {"$": kind, "of": ...} stands for a value that JSON cannot represent, such as a set.
+Of files and folders, a state has only the fields that BFCL compares.
 """
 
 import copy
