@@ -25,7 +25,7 @@ class EventReader:
 
     def __init__(self) -> None:
         self._unread_bytes = bytearray()
-        self._searched_length = 0  # so many of the unread bytes have no line end
+        self._searched_length = 0  # no line end begins before this index of the unread bytes
         self._data_lines: list[str] = []
         self._is_first_line = True
 

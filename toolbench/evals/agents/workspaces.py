@@ -41,7 +41,7 @@ class AgentWorkspace:
     """The `Workspace` of one execution: the agents' tools, whose answers depend on earlier calls.
 
     `classify_intent` answers with the tables of the selected workspace, `select_tables` with the columns of the
-    selected tables. A wrong selection is no error.
+    selected tables. A wrong selection that the tool's schema permits is no error.
     """
 
     def __init__(self) -> None:

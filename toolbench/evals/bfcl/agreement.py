@@ -1,4 +1,4 @@
-"""Comparison of Toolbench's rules with BFCL's checker, on its golden answers and on changed ones."""
+"""Comparison of Toolbench's rules with BFCL's checker, on golden answers and on changed ones."""
 
 import copy
 from collections.abc import Iterable, Iterator
@@ -16,12 +16,11 @@ class CheckerComparison:
     """The judgement of one answer to one case by BFCL's checker and by Toolbench.
 
     Attributes:
-        case: The id of the case.
         kind: The change made to the golden answer; `golden` for none.
         message: The mistake that Toolbench found; "" for none.
     """
 
-    case: str
+    case_id: str
     category: str
     kind: str
     checker_accepts: bool

@@ -17,7 +17,7 @@ class CheckerVerdict:
     """The checker's verdict on one answer.
 
     Attributes:
-        error: The checker's sentence about the mistake; "" for a valid answer.
+        error: The checker's error or exception as text; "" or "[]" for a valid answer.
     """
 
     valid: bool
@@ -29,7 +29,7 @@ def check_answers(answers: Sequence[tuple[BfclCase, Sequence[BfclCall]]]) -> tup
 
     Raises:
         NotInstalledError: BFCL is not installed.
-        RuntimeError: The process failed.
+        RuntimeError: The checker's process failed.
     """
     return check_lines([_render_line(case, calls) for case, calls in answers])
 
@@ -41,7 +41,7 @@ def check_lines(lines: Sequence[str]) -> tuple[CheckerVerdict, ...]:
 
     Raises:
         NotInstalledError: BFCL is not installed.
-        RuntimeError: The process failed.
+        RuntimeError: The checker's process failed.
     """
     if not is_installed():
         raise NotInstalledError

@@ -59,7 +59,7 @@ class ClassesProcess:
     command: tuple[str, ...] = (sys.executable, "-I", str(Path(environment.__file__)))
     timeout_seconds: float = ANSWER_TIMEOUT_SECONDS
     _process: subprocess.Popen[bytes] | None = None
-    _unread: bytes = b""
+    _unread_bytes: bytes = b""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def ask(self, request: JsonObject) -> JsonObject:
@@ -115,7 +115,7 @@ class ClassesProcess:
     def _read_line(self, process: subprocess.Popen[bytes], seconds: float) -> bytes:
         assert process.stdout is not None
         deadline = time.monotonic() + seconds
-        while b"\n" not in self._unread:
+        while b"\n" not in self._unread_bytes:
             remaining_seconds = deadline - time.monotonic()
             if remaining_seconds <= 0 or not select.select([process.stdout], [], [], remaining_seconds)[0]:
                 raise CallRunnerError(
@@ -124,12 +124,12 @@ class ClassesProcess:
             chunk = os.read(process.stdout.fileno(), _READ_BYTES)
             if not chunk:
                 raise CallRunnerError("BFCL's classes failed: their process has ended.")
-            self._unread += chunk
-        line, _, self._unread = self._unread.partition(b"\n")
+            self._unread_bytes += chunk
+        line, _, self._unread_bytes = self._unread_bytes.partition(b"\n")
         return line
 
     def _kill(self) -> None:
-        process, self._process, self._unread = self._process, None, b""
+        process, self._process, self._unread_bytes = self._process, None, b""
         if process is not None:
             atexit.unregister(self.close)
             process.kill()

@@ -47,7 +47,7 @@ class Command(BaseCommand):
         self.stdout.write(f"All answers: {agreed} of {len(comparisons)} are judged alike.")
         for comparison in differing[:MAX_DIFFERENCES_SHOWN]:
             self.stdout.write(
-                f"  {comparison.case}, {comparison.kind}: BFCL {comparison.checker_accepts}, "
+                f"  {comparison.case_id}, {comparison.kind}: BFCL {comparison.checker_accepts}, "
                 f"Toolbench {comparison.toolbench_accepts}. {comparison.message}"
             )
         if differing:
