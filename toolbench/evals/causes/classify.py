@@ -118,7 +118,7 @@ class _LaterSteps:
         last_success_turn: The turn of that call; -1 for none.
         last_success_by_tool: The index of the last successful call of each tool.
         last_call_by_turn: The index of the last call of each turn.
-        last_unreadable_by_turn: For each turn, the index of the last call whose arguments could not be read.
+        last_unreadable_by_turn: For each turn, the index of the last call whose arguments are not JSON.
     """
 
     def __init__(self, steps: Sequence[WireStep]) -> None:
