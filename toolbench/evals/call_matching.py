@@ -18,7 +18,7 @@ def match_calls(costs: Sequence[Sequence[float]], *, ordered: bool = False) -> d
     are preferred, and the earlier of them are matched with the earlier expected calls.
 
     Args:
-        costs: For each expected call, the cost of matching it with each made call, a whole number, or NO_MATCH.
+        costs: For each expected call, the costs of matching it with each made call: whole numbers or NO_MATCH.
         ordered: Whether the matched calls have to be in the order of the expected ones.
     """
     if not costs or not costs[0]:

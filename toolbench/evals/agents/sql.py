@@ -183,7 +183,7 @@ def _run_query(query: str, tables: SqlTables) -> list[list[Any]]:
     """
     with closing(sqlite3.connect(":memory:")) as connection:
         for name, table in tables.items():
-            columns = ", ".join(f"{column} {kind}" for column, kind in table.columns.items())
+            columns = ", ".join(f"{column} {sql_type}" for column, sql_type in table.columns.items())
             connection.execute(f"CREATE TABLE {name} ({columns})")
             placeholders = ", ".join("?" * len(table.columns))
             connection.executemany(f"INSERT INTO {name} VALUES ({placeholders})", table.rows)

@@ -28,7 +28,7 @@ TOOL_BY_AGENT = {
     "column": "prune_columns",
     "sql": "generate_sql",
 }
-FIELD_BY_AGENT = {
+MAIN_ARGUMENT_BY_AGENT = {
     "intent": "workspace_id",
     "table": "relevant_tables",
     "column": "relevant_columns",
@@ -36,7 +36,7 @@ FIELD_BY_AGENT = {
 }
 AGENT_RULE = "The {agent} agent calls {tool} once; every check of the call holds, and {right}."
 CHAIN_RULE = "The four agents call in their order. An agent may correct its call; every check of its last call holds."
-RIGHT_BY_AGENT = {
+RIGHT_BY_AGENT = {  # when the arguments of a call are right, for AGENT_RULE
     "intent": "workspace_id is the one that can answer",
     "table": "relevant_tables are those that the question needs, and no others",
     "column": "every needed column is among the relevant ones and none among the others",
@@ -188,7 +188,7 @@ def _list_wrong_paths(agent: str, instance: Instance, arguments: JsonObject) -> 
 
 def _find_path(agent: str, check: Check) -> str:
     """Return the JSON path that is the detail of a failed check; else the path of the agent's main argument."""
-    return check.detail if check.detail.startswith("$.") else f"$.{FIELD_BY_AGENT[agent]}"
+    return check.detail if check.detail.startswith("$.") else f"$.{MAIN_ARGUMENT_BY_AGENT[agent]}"
 
 
 def _is_valid_call(call: RecordedCall | None) -> bool:

@@ -112,10 +112,10 @@ def _match_in_any_order(
         (name,) = answer
         function = _find_function(functions, name)
         mistakes = {index: find_call_mistake(function, answer[name], calls[index]) for index in remaining_indexes}
-        match = next((index for index, mistake in mistakes.items() if mistake is None), None)
-        if match is None:
+        matched_index = next((index for index, mistake in mistakes.items() if mistake is None), None)
+        if matched_index is None:
             return _find_first_mistake(name, mistakes, calls)
-        remaining_indexes.remove(match)
+        remaining_indexes.remove(matched_index)
     return None
 
 

@@ -63,8 +63,8 @@ class MultiTurnScenario:
         """Return the instance, whose task is the same for every seed."""
         first, *others = self.case.messages
         further = (
-            FurtherMessage(text, _build_definitions(self.case.build_added_tools(number)))
-            for number, text in enumerate(others, 1)
+            FurtherMessage(text, _build_definitions(self.case.build_added_tools(message_index)))
+            for message_index, text in enumerate(others, 1)
         )
         return Instance(
             scenario=self.slug,
@@ -168,8 +168,8 @@ def _build_layer(case: MultiTurnCase) -> JsonObject:
 
 
 def _iter_later_tools(case: MultiTurnCase) -> Iterator[JsonObject]:
-    for number in case.later:
-        yield from case.build_added_tools(int(number))
+    for message_index in case.later:
+        yield from case.build_added_tools(int(message_index))
 
 
 def _iter_checks(case: MultiTurnCase, loop_result: LoopResult, mistake: TurnMistake | None) -> Iterator[Check]:
