@@ -20,4 +20,4 @@ def test_tool_run_ok_is_that_of_its_result() -> None:
 
 
 def test_exchange_attempt_reports_no_tool_refusal_by_default() -> None:
-    assert not ExchangeAttempt(1, 0, True, None, "unavailable").tool_support
+    assert not ExchangeAttempt(1, 0, True, None, "unavailable").is_tools_error

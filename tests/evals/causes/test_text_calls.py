@@ -92,7 +92,7 @@ def test_assess_text_call_causes_known_format_names_parser_and_preset(facts: Tex
 def test_assess_text_call_causes_unknown_format_names_none() -> None:
     found = {cause.code: cause for cause in assess_text_call_causes(TextCallEvidence(Capabilities()))}
     assert "tool parser, or" in found["configuration"].remedy
-    assert found["behaviour"].remedy.startswith("Use the preset text_calls_healed, which reads such calls")
+    assert found["behaviour"].remedy.startswith("Use the preset text_calls_healed, which reads calls in the text")
 
 
 def test_assess_text_call_causes_evidence_does_not_deny_silent_providers() -> None:

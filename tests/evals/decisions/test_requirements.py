@@ -31,7 +31,7 @@ def test_assess_config_pass_after_manual_repeat_is_not_delivered() -> None:
     assessment = assess_config(build_measured(100, 100, retried_passes=15), RULE)
     assert list_reason_names(assessment) == ["delivery"]
     assert assessment.reasons[0].sentence.startswith(
-        "It has too many trials without an answer: 15 of 100 (only after a manual repeat × 15). "
+        "It has too many trials without an answer: 15 of 100 (passed only after a manual retry × 15). "
         "End-to-end success is 85/100"
     )
 

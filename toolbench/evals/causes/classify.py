@@ -160,7 +160,7 @@ def _classify_step(step: WireStep, index: int, later: _LaterSteps) -> Iterator[C
 def _classify_error(step: ExchangeAttempt) -> str:
     if step.error in ("", "cancelled"):
         return ""
-    return TOOLS_REFUSED if step.tool_support else lookup_code("exchange", step.error) or "exchange_failed"
+    return TOOLS_REFUSED if step.is_tools_error else lookup_code("exchange", step.error) or "exchange_failed"
 
 
 def _classify_answer(step: ExchangeAttempt, answer: Turn, index: int, later: _LaterSteps) -> Iterator[CauseOccurrence]:

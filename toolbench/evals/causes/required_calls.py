@@ -12,8 +12,8 @@ class TaskNeeds:
     """The requirements of a task.
 
     Attributes:
-        tools: The tools that must be called with success, one entry per call; None if they are not known.
-        provoked_causes: Codes of causes that the task itself provokes, one entry per occurrence.
+        tools: The names of the tools that must be called with success, one entry per call; None if they are not known.
+        provoked_causes: Codes of causes that the task itself provokes, one entry per step with the cause.
         parallel_calls: The number of calls that must be in one message.
         needs_reply: Whether the final text is part of the task.
     """
@@ -25,7 +25,7 @@ class TaskNeeds:
 
 
 def lacks_call(steps: Sequence[WireStep], needs: TaskNeeds) -> bool | None:
-    """Return whether a needed call was never made with success; None if the needed tools are not known."""
+    """Return whether a needed call was never made with success; None if `needs.tools` is None."""
     if needs.tools is None:
         return None
     successes = Counter(step.tool for step in steps if isinstance(step, ToolRun) and step.ok)

@@ -12,10 +12,11 @@ VIOLATION_KINDS = ("missing", "type", "enum", "range", "extra")
 
 
 def count_steps(steps: Sequence[WireStep], occurrences: Sequence[CauseOccurrence]) -> dict[str, int]:
-    """Return the counts by the names of the trial's columns.
+    """Return the counts by the trial's column.
 
-    `<kind>_calls` counts calls with a schema violation of that kind. `good_turns` counts turns with an answer in which
-    every cause is `healed`. `final_answers` counts answers without a call, `empty_finals` blank ones after a call.
+    `<kind>_calls` counts calls with a schema violation of that kind. `good_turns` counts turns that have an answer and
+    no cause, except harmless ones (`healed`). `final_answers` counts answers without a call; `empty_finals` counts
+    blank ones that follow a tool's result.
 
     Args:
         steps: The steps of one execution, in order.

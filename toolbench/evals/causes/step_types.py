@@ -8,7 +8,7 @@ from toolbench.evals.record_counts import read_tool_name
 
 @light(frozen=True, slots=True)
 class ExchangeAttempt:
-    """One attempt of an exchange.
+    """One attempt at an exchange.
 
     Attributes:
         ordinal: The number of the step in its execution, from 1.
@@ -17,7 +17,7 @@ class ExchangeAttempt:
         answer: The answer; None if the attempt failed, or if the bodies of the trial were removed.
         error: The error code of a failed attempt, a code of providers/data/outcomes.json or, in an imported log,
             `logged_error`; "" for success.
-        tool_support: Whether the error says that the endpoint cannot use tools.
+        is_tools_error: Whether the error says that the endpoint cannot use tools.
     """
 
     ordinal: int
@@ -25,7 +25,7 @@ class ExchangeAttempt:
     tools_sent: bool
     answer: Turn | None
     error: str = ""
-    tool_support: bool = False
+    is_tools_error: bool = False
 
 
 @light(frozen=True, slots=True)

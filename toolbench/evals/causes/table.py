@@ -14,13 +14,15 @@ class WireCause:
     Attributes:
         remedy: The suggested fix.
         link: The path of a page of Toolbench that helps with the fix.
+        group: The heading under which pages list the cause.
+        sentence: The cause in words.
         harmless: Whether the cause has no consequence by itself.
         exchange: The error codes of failed exchanges that have this cause.
         findings: The codes of findings about an answer that have this cause.
         envelope: The error codes of failed calls that have this cause.
         changes: The names of transforms whose change of an answer shows this cause.
         violations: The kinds of schema violations that have this cause.
-        classes: The failure classes that always have this cause, whatever the exchanges show.
+        classes: The codes of failure classes that always have this cause, whatever the exchanges show.
     """
 
     code: str
@@ -60,11 +62,11 @@ def lookup_code(column: str, key: str) -> str:
 
 
 def classify_envelope(*error_codes: str) -> str:
-    """Return the code of the cause of a failed call.
+    """Return the code of the cause of a failed call with these error codes.
 
-    It is the cause of the first error code that is in the column `envelope` of the table; `tool_failed` if none is.
+    The first error code that is in the column `envelope` of the table decides; the cause is `tool_failed` if none is.
     """
-    return next((code for name in error_codes if (code := lookup_code("envelope", name))), "tool_failed")
+    return next((cause for code in error_codes if (cause := lookup_code("envelope", code))), "tool_failed")
 
 
 @cache
@@ -74,5 +76,5 @@ def _build_code_mapping(column: str) -> Mapping[str, str]:
 
 @cache
 def load_class_presets() -> dict[str, str]:
-    """Return the name of the preset that is suggested for each failure class that has one."""
+    """Return the name of the suggested preset by failure class, for the classes that have one."""
     return {row["failure_class"]: row["preset"] for row in read_table("class_presets")}

@@ -1,8 +1,10 @@
 """The four possible causes of calls in text, each with its likelihood, evidence and a suggested fix.
 
-A cause is likely with two or more signs, possible with one and unknown without any. A structured call that was received
-rules out every cause; but if the examined trial has a call in its text, the cause that the model writes calls as text
-remains. A call in a text, or native calls at another provider, rule out that the model does not support tool calling.
+A cause is likely with two or more signs, possible with one and unknown without any.
+
+A structured call that was received rules out every cause. The exception is that the model writes calls as text: this
+cause remains if the examined trial has a call in its text. A call in a text, or native calls at another provider, rule
+out that the model does not support tool calling.
 """
 
 from dataclasses import dataclass
@@ -52,18 +54,18 @@ def assess_text_call_causes(facts: TextCallEvidence) -> tuple[TextCallCause, ...
     return (_assess_model(facts), _assess_configuration(facts), _assess_behaviour(facts), _assess_provider(facts))
 
 
-def _rate_likelihood(signs: list[str], counter_evidence: str, default_text: str) -> tuple[Likelihood, str]:
+def _rate_likelihood(signs: list[str], counter_evidence: str, default_evidence: str) -> tuple[Likelihood, str]:
     """Return the likelihood of a cause and its evidence as text.
 
     Args:
-        signs: Sentences that speak for the cause; their number decides.
+        signs: Sentences that speak for the cause; their number gives the likelihood.
         counter_evidence: A sentence that rules the cause out; "" for none.
-        default_text: The evidence if there are no signs and no counter-evidence.
+        default_evidence: The evidence if there are no signs and no counter-evidence.
     """
     if counter_evidence:
         return "ruled out", counter_evidence
     likelihood: Likelihood = "likely" if len(signs) > 1 else "possible" if signs else "unknown"
-    return likelihood, " ".join(signs) or default_text
+    return likelihood, " ".join(signs) or default_evidence
 
 
 def _describe_native_calls(facts: TextCallEvidence) -> str:
@@ -77,7 +79,7 @@ def _describe_native_providers(names: tuple[str, ...]) -> str:
 def _assess_model(facts: TextCallEvidence) -> TextCallCause:
     capabilities = facts.capabilities
     text_format = facts.text_format or capabilities.text_format
-    writes_calls = f"The model writes calls, in the text format {text_format}." if text_format else ""
+    written_call = f"The model writes calls, in the text format {text_format}." if text_format else ""
     signs = []
     if capabilities.tools_field == "accepted" and capabilities.supports_tool_use is False:
         signs.append("The model receives the tools but answers in text, even if a call is required.")
@@ -88,7 +90,7 @@ def _assess_model(facts: TextCallEvidence) -> TextCallCause:
     if facts.silent_trials:
         signs.append(f"None of {facts.silent_trials} trials that needed a call had a structured one.")
     counter_evidence = (
-        _describe_native_calls(facts) or _describe_native_providers(facts.native_providers) or writes_calls
+        _describe_native_calls(facts) or _describe_native_providers(facts.native_providers) or written_call
     )
     likelihood, evidence = _rate_likelihood(signs, counter_evidence, NO_EVIDENCE_SENTENCE)
     remedy = "Choose another model, or use the method template or constrained."
@@ -101,7 +103,7 @@ def _assess_configuration(facts: TextCallEvidence) -> TextCallCause:
     if facts.capabilities.tools_field == "refused":
         signs.append("The endpoint refuses requests with tools.")
     if text_format and facts.self_hosted:
-        signs.append(f"This server can be set up to read calls in {text_format}, and passes them on as text.")
+        signs.append(f"This server can be set up to read calls in {text_format}, but passes them on as text.")
     if facts.capabilities.tools_field == "dropped" and facts.self_hosted:
         signs.append("The chat template of this server seems to have no place for tools.")
     if facts.native_providers and facts.self_hosted:
@@ -123,10 +125,10 @@ def _assess_behaviour(facts: TextCallEvidence) -> TextCallCause:
         signs.append(f"None of {facts.silent_trials} trials that needed a call had a structured one.")
     counter_evidence = "" if facts.text_format else _describe_native_calls(facts)
     likelihood, evidence = _rate_likelihood(signs, counter_evidence, "No call was found in a text.")
-    reader = "preset content_tag_tool_call_fallback" if text_format == "hermes" else "preset text_calls_healed"
+    preset = "content_tag_tool_call_fallback" if text_format == "hermes" else "text_calls_healed"
     remedy = (
-        f"Use the {reader}, which reads such calls, the method template, which uses the same text format, or "
-        "the method constrained, which enforces a format."
+        f"Use the preset {preset}, which reads calls in the text; or the method template, which uses the same text "
+        "format; or the method constrained, which enforces a format."
     )
     return TextCallCause("behaviour", "The model writes calls as text", likelihood, evidence, remedy)
 

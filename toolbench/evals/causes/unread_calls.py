@@ -20,10 +20,11 @@ _CALL_TAG = re.compile(r"<tool_call[\s>]")  # not the end marker `<tool_call|>` 
 
 
 def classify_written_call(answer: Turn, finding: Finding) -> str:
-    """Return the cause for an answer in whose text the engine found a call.
+    """Return the code of the cause for an answer in whose text the engine found a call.
 
-    The cause depends on whether the call is in the reasoning and whether it can be read. The tools offered are not
-    known here, so any word may be the name of a tool; a name in the message of the finding is tried first.
+    The cause depends on whether the call can be read, is in the reasoning or is in a tag `<tool_call>`. The tools
+    offered are not known here, so any word may be the name of a tool; a name in the message of the finding is tried
+    first.
     """
     text = remove_partial_reasoning(answer.text)
     names = _find_tool_names(answer.text, finding.message)
@@ -35,7 +36,7 @@ def classify_written_call(answer: Turn, finding: Finding) -> str:
 
 
 def find_call_in_reasoning(answer: Turn) -> str:
-    """Return the JSON path of reasoning that contains a call, if the answer has no other text; else ""."""
+    """Return the JSON path of the reasoning that contains a call, if the answer has no text beside it; else ""."""
     text, reasoning = split_text_reasoning(answer.text)
     if not is_blank(text):
         return ""
@@ -45,7 +46,7 @@ def find_call_in_reasoning(answer: Turn) -> str:
 
 
 def classify_unknown_tool(name: str) -> str:
-    """Return the cause for a call of a tool that does not exist, from the name in the call."""
+    """Return the code of the cause for a call of a tool that does not exist, from the name in the call."""
     if name in PARALLEL_TOOL_NAMES:
         return "calls_wrapped"
     return "name_unclean" if LEAKED_TOKEN.search(name) else "tool_unknown"

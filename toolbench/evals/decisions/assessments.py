@@ -44,7 +44,10 @@ class DecisionRule:
 
 @dataclass(frozen=True, slots=True)
 class IntervalEstimate:
-    """A figure with the bounds of its interval, in the same unit: 95 %, or wider for several comparisons."""
+    """A figure with the bounds of its 95 % interval, in the same unit.
+
+    If several figures are compared, the intervals are wider, so that all of them hold at once at 95 %.
+    """
 
     value: float
     low: float
@@ -60,16 +63,17 @@ class MeasuredConfig:
         label: The name of the configuration on pages.
         passed: The number of trials that passed.
         tried: The number of trials that passed, failed or had an infrastructure error.
-        answered: The number of trials that passed or failed, without failures by the trial deadline.
+        answered: The number of trials that passed or failed, except failures by the trial deadline.
         times: The times of answered trials, in milliseconds.
         cost: US dollars per end-to-end success; None if the cost is not known.
-        infra_errors: (failure class, count) of the infrastructure errors, the most frequent first.
-        missing_scenarios: The scenarios that the decision counts and on which this configuration has no finished
-            trial.
+        infra_errors: The failure classes of the infrastructure errors with their counts, the most frequent first.
+        missing_scenarios: The names of scenarios that the decision counts and in which this configuration has no
+            finished trial.
         is_local: Whether the model runs on this machine.
         has_repeated_answers: Whether a deterministic endpoint gave the same answer several times.
         added_manually: The number of trials added after results were seen.
-        retried_passes: The number of passes after a user retried an errored trial, which are no end-to-end successes.
+        retried_passes: The number of trials that passed after a user had retried them because of an infrastructure
+            error; they are no end-to-end successes.
         end_to_end_by_scenario: The end-to-end successes and trials of each scenario; empty if the scenarios are not
             known.
         answered_by_scenario: The passes and answered trials of each scenario; empty if the scenarios are not known.
@@ -125,8 +129,9 @@ class Reason:
 
     Attributes:
         name: The name of the requirement.
-        kind: REFUSED; OPEN, if more trials may decide; TO_CONFIRM, if the configuration has to be confirmed on new
-            trials.
+        kind: OPEN, if more trials may decide; TO_CONFIRM, if the configuration has to be confirmed on new trials;
+            REFUSED, for all other requirements.
+        sentence: The reason in words.
     """
 
     name: str
@@ -136,11 +141,11 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class TrialShortfall:
-    """The trials that a configuration lacks.
+    """The trials that a configuration lacks for a decision.
 
     Attributes:
         scenario_indices: The indices of the scenarios in `MeasuredConfig.end_to_end_samples`.
-        per_scenario: The number of trials that each of them lacks.
+        per_scenario: The number of trials that each of these scenarios lacks.
     """
 
     scenario_indices: tuple[int, ...]
@@ -162,8 +167,8 @@ class Assessment:
         answered_low: The lower bound of answered success, as a fraction.
         p95: The p95 in milliseconds, whose bounds may be open; None without times, and for models on this machine.
         reasons: The requirements that the configuration fails, in the order of REQUIREMENT_CHECKS.
-        shortfall: The smallest number of trials that would decide all open reasons, if all are answered and pass at the
-            observed shares. None if no reason is open, or if no number of trials would decide.
+        shortfall: The fewest trials that would decide all open reasons, if all of them are answered, with the observed
+            success rates and times. None if no reason is open, or if no number of trials would decide.
     """
 
     measured: MeasuredConfig
@@ -176,7 +181,7 @@ class Assessment:
 
     @property
     def state(self) -> str:
-        """Return `qualified`, or the most serious kind of the reasons: REFUSED, OPEN, TO_CONFIRM."""
+        """Return `qualified` without reasons, else the first of REFUSED, OPEN and TO_CONFIRM that a reason has."""
         kinds = {reason.kind for reason in self.reasons}
         return next((kind for kind in (REFUSED, OPEN, TO_CONFIRM) if kind in kinds), "qualified")
 

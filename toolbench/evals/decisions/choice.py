@@ -78,7 +78,8 @@ class Decision:
         leader: The best configuration; None with NO_CANDIDATE.
         sentence: The decision in words.
         chosen_among: The number of configurations compared.
-        more: The additional trials; None if no number of trials would help, or none are needed.
+        more: The additional trials; None if none are needed, if no number of trials would help, or if no
+            configuration was tried.
     """
 
     rule: DecisionRule
@@ -107,7 +108,7 @@ def choose_config(measured: Iterable[MeasuredConfig], rule: DecisionRule) -> Dec
     """Return the decision of a rule among configurations.
 
     The assessments are sorted by state: qualified, to be confirmed, open, refused. Within a state they are sorted by
-    the rule's goal; open ones that no number of trials would let qualify come after the other open ones.
+    the rule's goal; but open ones that more trials cannot make qualify come after the other open ones.
     """
     assessments = tuple(
         sorted(
@@ -156,7 +157,7 @@ def find_pareto_front(points: Mapping[str, tuple[float, ...]]) -> frozenset[str]
 def find_pareto_configs(assessments: Iterable[Assessment]) -> frozenset[str]:
     """Return the keys of the configurations on the Pareto front over end-to-end success and p95.
 
-    Cost is a third criterion if it is known for all of them. Configurations without p95 or without trials are omitted.
+    Configurations without p95 or without trials are omitted. Cost is a third criterion if it is known for all others.
     """
     comparable = {
         assessment.measured.key: (assessment, assessment.p95)
@@ -179,7 +180,7 @@ def find_pareto_configs(assessments: Iterable[Assessment]) -> frozenset[str]:
 def compute_cost_ratio(
     cost_sum: float, square_sum: float, *, passed_cost_sum: float, passed: int, tried: int
 ) -> IntervalEstimate | None:
-    """Return the US dollars per pass with their 95 % interval, by the delta method on the logarithm.
+    """Return US dollars per pass with its 95 % interval, by the delta method on the logarithm.
 
     Args:
         cost_sum: The sum of the costs of all trials, in US dollars.
@@ -189,7 +190,7 @@ def compute_cost_ratio(
         tried: The number of trials.
 
     Returns:
-        The estimate; None if no trial passed. The figure and its bounds are 0 if nothing was paid.
+        The estimate; None if no trial passed. The figure and its bounds are 0 if the trials cost nothing.
     """
     if not passed or not tried:
         return None
@@ -315,7 +316,7 @@ def _describe_overlap(
 def _describe_no_candidate(
     assessments: tuple[Assessment, ...], rule: DecisionRule
 ) -> tuple[str, AdditionalTrials | None]:
-    """Return a sentence on the best configuration and the reasons against it, and the additional trials."""
+    """Return a text about the best configuration and the reasons against it, and the additional trials."""
     opening = "No clear winner: no configuration qualifies."
     tried = [assessment for assessment in assessments if assessment.measured.tried]
     if not tried:
@@ -326,8 +327,8 @@ def _describe_no_candidate(
         return f"{opening} {_describe_missing_price(tried)}", None
     reasons = " ".join(reason.sentence for reason in closest.reasons)
     if not _can_qualify(closest, rule):
-        pronoun = "it" if len(tried) == 1 else f"any of the {len(tried)} that were tried"
-        reasons = f"{reasons} More trials at the observed rates and times would not make {pronoun} qualify."
+        configs = "it" if len(tried) == 1 else f"any of the {len(tried)} that were tried"
+        reasons = f"{reasons} More trials at the observed rates and times would not make {configs} qualify."
     return (
         f"{opening} {closest.measured.label} comes closest to being the {rule.goal}. {reasons}",
         _build_additional_trials(closest),

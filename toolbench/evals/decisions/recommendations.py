@@ -1,6 +1,6 @@
 """Recommendation of a profile and a verdict for each model.
 
-The first rule of RECOMMENDATION_RULES that holds gives the verdict.
+The first rule of RECOMMENDATION_RULES that holds for the profile gives the verdict.
 """
 
 import re
@@ -51,12 +51,12 @@ class ProfileResult:
 
 @dataclass(frozen=True, slots=True)
 class RecommendationRule:
-    """A named rule of recommendations.
+    """A rule that gives the verdict on a profile.
 
     Attributes:
         verdict: The verdict if the rule holds: one of YES, NO, CONDITIONAL and NOT_APPLICABLE.
         meaning: The rule in words.
-        holds: Takes the result of a profile and the target as a fraction; returns whether the rule applies.
+        holds: Takes the result of a profile and the target as a fraction; returns whether the rule holds.
         describe: Takes the same arguments; returns the reason for the verdict in words.
     """
 
@@ -95,8 +95,9 @@ class Disagreement:
 
     Attributes:
         about: `verdict` or `profile`.
-        published: The published value.
-        recommended: Toolbench's value.
+        published: The published verdict or profile.
+        recommended: The verdict or profile that Toolbench recommends.
+        reason: The rule behind the recommendation, in words.
     """
 
     about: str
@@ -106,7 +107,7 @@ class Disagreement:
 
 
 def _build_reason_rule(name: str, meaning: str, *reasons: str) -> RecommendationRule:
-    """Return the rule that makes a recommendation conditional if an assessment has one of these reasons."""
+    """Return a rule with the verdict CONDITIONAL that holds if the assessment has one of the named reasons."""
     return RecommendationRule(
         name,
         CONDITIONAL,
@@ -150,7 +151,7 @@ RECOMMENDATION_RULES: tuple[RecommendationRule, ...] = (
     ),
     _build_reason_rule(
         "infrastructure",
-        "The answers are good enough, but too many trials ended with an error or at the deadline.",
+        "Answered success reaches the target, but end-to-end success does not: too many trials had no answer.",
         "delivery",
     ),
     _build_reason_rule("slow", "The lower bound of p95 lies above the limit.", "p95"),
@@ -183,14 +184,15 @@ RECOMMENDATION_RULES: tuple[RecommendationRule, ...] = (
 PROFILE_RULES = {
     "only": "There are trials of only one profile.",
     "no-interval": (
-        "Every interval lies below the target, and the repeats of the other profiles gave the same answers: of these "
-        "others, the default profile is recommended, or the first one."
+        "Every profile with an interval lies below the target. The repeats of the others gave the same answers: among "
+        "these others, the default profile is recommended, or else the first one."
     ),
     "only-interval": "The repeats of every other profile gave the same answers, so their success has no interval.",
     "best-interval": "Its interval lies above that of every other profile that has one.",
     "overlapping": (
-        "No interval lies above all others: the default profile is recommended, or the profile with the highest lower "
-        "bound if another profile's interval lies above that of the default. Profiles without one are not compared."
+        "No interval lies above all others: the default profile is recommended. If there is none, or an interval lies "
+        "above its own, the profile with the highest lower bound is recommended. Profiles without an interval are not "
+        "compared."
     ),
 }
 
@@ -230,7 +232,7 @@ def list_disagreements(
 
 
 def normalise_verdict(text: str) -> str:
-    """Return the verdict that a published text begins with; the text unchanged if it begins with none."""
+    """Return the verdict with which a published text begins; the text itself if it begins with none."""
     verdicts = (YES, NO, CONDITIONAL, NOT_APPLICABLE)
     return next((verdict for verdict in verdicts if re.match(rf"{verdict}\b", text)), text)
 

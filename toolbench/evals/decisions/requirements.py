@@ -1,6 +1,6 @@
 """Assessment of a configuration by a decision rule: bounds, p95, and the requirements that it fails.
 
-REQUIREMENT_CHECKS has every requirement. Pages, exports and decision records use their names.
+REQUIREMENT_CHECKS lists the requirements, with the names that pages, exports and decision records use.
 """
 
 import math
@@ -54,7 +54,7 @@ def count_passes_without_failure(target: float) -> int:
 
 
 def describe_end_to_end(measured: MeasuredConfig, rule: DecisionRule) -> str:
-    """Return end-to-end success as text: successes/trials and the interval in percent."""
+    """Return end-to-end success as text: successes/trials and the interval in percent, such as `18/20 [70–97]`."""
     low, high = (
         _format_bound(bound, rule.target) for bound in (measured.end_to_end_pool.low, measured.end_to_end_pool.high)
     )
@@ -73,10 +73,10 @@ def _format_bound(bound: float, target: float) -> str:
 
 
 def _find_shortfall(assessment: Assessment, rule: DecisionRule, names: Sequence[str]) -> TrialShortfall | None:
-    """Return the smallest number of trials that decides the open requirements with these names.
+    """Return the fewest trials that decide the open requirements with these names.
 
-    If success is not decided, the trials may be of the scenarios with the fewest trials only; otherwise they are of all
-    scenarios.
+    If UNDECIDED is among them, it may suffice to add trials of the scenarios with the fewest trials. Otherwise trials
+    of all scenarios are added.
 
     Returns:
         The shortfall; None without names, or if no number of trials decides.
@@ -91,7 +91,10 @@ def _find_shortfall(assessment: Assessment, rule: DecisionRule, names: Sequence[
 def _compute_shortfall(
     assessment: Assessment, rule: DecisionRule, names: Sequence[str], scenario_indices: tuple[int, ...]
 ) -> TrialShortfall | None:
-    """Return the smallest number of trials that decides the requirements; with more trials, some may be open again.
+    """Return the fewest trials of these scenarios that decide all the requirements.
+
+    With more trials than that, a requirement may be open again. Hence the loop raises the number until it decides all
+    of them at once.
 
     Returns:
         The shortfall; None without names, or if no number of trials decides one of the requirements.
@@ -117,7 +120,7 @@ def _count_more_passes(
 def _count_more_answers(
     assessment: Assessment, rule: DecisionRule, scenario_indices: tuple[int, ...], at_least: int
 ) -> int | None:
-    """Return how many more trials of each of the scenarios are needed so that no bound of p95 is open."""
+    """Return how many more trials each of the scenarios needs so that no bound of p95 is open."""
     more = count_more_answers_for_bounds(0.95, len(assessment.measured.times))
     return max(at_least, math.ceil(more / len(scenario_indices)))
 
@@ -125,7 +128,7 @@ def _count_more_answers(
 def _count_answers_for_limit(
     assessment: Assessment, rule: DecisionRule, scenario_indices: tuple[int, ...], at_least: int
 ) -> int | None:
-    """Return how many more trials of each of the scenarios are needed so that p95 meets the limit at these times."""
+    """Return how many more trials each of the scenarios needs so that the upper bound of p95 is within the limit."""
     times, limit, count = assessment.measured.times, rule.within_ms, len(scenario_indices)
     if limit is None:
         return None
@@ -134,7 +137,10 @@ def _count_answers_for_limit(
 
 
 def describe_shortfall(shortfall: TrialShortfall, measured: MeasuredConfig) -> str:
-    """Return the shortfall as text, such as `10 more trials of guard (2 so far)`."""
+    """Return the shortfall as text, such as `10 more trials of guard (2 so far)`.
+
+    A list of several scenarios ends with a comma, since a verb follows.
+    """
     samples, per_scenario, total = measured.end_to_end_samples, shortfall.per_scenario, shortfall.total
     trials = f"{total:,} more trial{'' if total == 1 else 's'}"
     if len(shortfall.scenario_indices) == len(samples):
@@ -166,12 +172,12 @@ def _check_repeats(assessment: Assessment, rule: DecisionRule) -> str:
 
 
 def _check_unanswered(assessment: Assessment, rule: DecisionRule) -> str:
-    """Return the reason if the answers are good enough, but too many trials had no answer."""
+    """Return the reason if answered success reaches the target and end-to-end success does not."""
     measured = assessment.measured
     is_only_answered = assessment.low < rule.target <= assessment.answered_low
     if not is_only_answered or (measured.answered == measured.tried and not measured.retried_passes):
         return ""
-    retried = (("only after a manual repeat", measured.retried_passes),) if measured.retried_passes else ()
+    retried = (("passed only after a manual retry", measured.retried_passes),) if measured.retried_passes else ()
     causes = ", ".join(f"{name} × {count}" for name, count in (*measured.infra_errors, *retried)) or "trial deadline"
     return (
         f"It has too many trials without an answer: {_count_unanswered(measured)} of {measured.tried} "
@@ -306,8 +312,8 @@ REQUIREMENT_CHECKS: tuple[tuple[str, str, CheckRequirement], ...] = (
     ("stopped", TO_CONFIRM, _check_stopping),
 )
 
-# For each requirement of kind OPEN, the function that counts the trials that each scenario of a subset lacks. The
-# last argument is the smallest number to return.
+# For each requirement of kind OPEN, the function that counts the trials that each scenario of a subset lacks; None
+# if no number would do. The last two arguments are the indices of the subset and the smallest number to return.
 COUNTER_BY_REQUIREMENT: Mapping[str, Callable[[Assessment, DecisionRule, tuple[int, ...], int], int | None]] = {
     UNDECIDED: _count_more_passes,
     P95_UNKNOWN: _count_more_answers,

@@ -20,8 +20,9 @@ from toolbench.engine.types import JsonObject
 from toolbench.engine.wire_formats.registry import get_wire_format
 from toolbench.evals.data_files import read_table
 
+# Members of a request that the caller of the exported code passes.
 CALLER_FIELDS = ("messages", "tools", "system", "functions", "input", "instructions")
-LINE_CHARACTERS = 100
+MAX_LINE_CHARACTERS = 100
 NATIVE_METHOD = "native"
 CHANGED_SETTING = "Changed for this API: {}."
 MESSAGES_PATH = "/v1/messages"
@@ -36,13 +37,13 @@ class ExportedSettings:
         model: The name of the model in requests.
         base_url: The URL without credentials; it may end with the API prefix.
         api_prefix: The path between the base URL and the paths of the API, without placeholders; "" for none.
-        key_env: The environment variable that has the key.
+        key_env: The name of the environment variable that holds the key.
         wire: The wire format.
         layers: The name and the patch of each policy layer as stored, the weakest first.
         policy_hash: The hash of the policy that the layers give.
         key_header: The header that carries the key; "" for the header of the wire format.
         stream: Whether responses are streamed.
-        about: Sentences about the origin of the settings and what they need.
+        about: Sentences about the origin of the settings and about their requirements.
     """
 
     name: str
@@ -72,7 +73,7 @@ class ExportedSettings:
 def build_chat_settings(exported: ExportedSettings) -> JsonObject:
     """Return the members of a chat completions request, without those in CALLER_FIELDS.
 
-    They are read from a request that the engine builds with the method native for an example message and tool.
+    The members are read from a request that the engine builds with the method native for an example message and tool.
     """
     policy = resolve_policy((*exported.layers, ("export", {"method": NATIVE_METHOD}))).policy
     setup = prepare_turns(
@@ -87,7 +88,7 @@ def build_wire_settings(exported: ExportedSettings, wire: str) -> tuple[JsonObje
     """Return the settings converted from chat completions to another wire format.
 
     Returns:
-        The settings, and a line for each of them that had to be changed.
+        The settings, and a line for each change that the wire format needed.
     """
     chat_settings = build_chat_settings(exported)
     chat_body = {**chat_settings, "messages": [_EXAMPLE_MESSAGE], "tools": [_EXAMPLE_TOOL.to_openai()]}
@@ -97,7 +98,7 @@ def build_wire_settings(exported: ExportedSettings, wire: str) -> tuple[JsonObje
 
 
 def build_sdk_keywords(sdk: str, settings: Mapping[str, Any]) -> JsonObject:
-    """Return keyword arguments for the SDK's create(); settings that it has no parameter for are in `extra_body`.
+    """Return keyword arguments for the SDK's create(), with settings that it has no parameter for in `extra_body`.
 
     Args:
         sdk: A key of data/sdk_parameters.json.
@@ -112,7 +113,7 @@ def build_sdk_keywords(sdk: str, settings: Mapping[str, Any]) -> JsonObject:
 def render_openai(exported: ExportedSettings) -> str:
     """Return Python code for the OpenAI SDK, also if the provider has another wire format.
 
-    It uses the Responses API if that is the wire format, and otherwise chat completions.
+    The code uses the Responses API if that is the wire format, and otherwise chat completions.
     """
     is_responses = exported.wire == "responses"
     settings, changes = (
@@ -242,18 +243,18 @@ _EXAMPLE_TOOL = ToolDefinition("a_tool", "An example: replace it by a tool of yo
 
 
 def _render_head(
-    exported: ExportedSettings, title: str, notes: Sequence[str] = (), *, has_whole_policy: bool = False
+    exported: ExportedSettings, software: str, notes: Sequence[str] = (), *, has_whole_policy: bool = False
 ) -> str:
     """Return comment lines that describe the export.
 
     Args:
         exported: The settings.
-        title: The software that the export is for.
+        software: The software that the export is for.
         notes: Further lines.
         has_whole_policy: Whether the export has the whole policy; if not, lines about the omitted parts are added.
     """
     policy = resolve_policy(exported.layers).policy
-    lines = [f"{exported.name}, for {title}.", *exported.about, *notes]
+    lines = [f"{exported.name}, for {software}.", *exported.about, *notes]
     if not has_whole_policy and policy.method != NATIVE_METHOD:
         lines.append(
             f"It was measured with the method {policy.method}, which needs Toolbench's engine: this code uses native."
@@ -266,11 +267,11 @@ def _render_head(
 
 
 def _list_address_notes(exported: ExportedSettings) -> list[str]:
-    """Return a note if the software, which appends MESSAGES_PATH, would not reach the provider's Messages API."""
+    """Return one note if software that appends MESSAGES_PATH would not reach the provider's Messages API, else none."""
     if exported.address.endswith("/v1"):
         return []
     return [f"This software appends {MESSAGES_PATH}, but the provider's address is {exported.address}/messages."]
 
 
 def _render_python(value: object) -> str:
-    return pformat(value, width=LINE_CHARACTERS, sort_dicts=False)
+    return pformat(value, width=MAX_LINE_CHARACTERS, sort_dicts=False)
