@@ -33,13 +33,13 @@ class ExpectedCalls:
 
     Attributes:
         needs_call: Whether the instance needs a call at all; None if the task does not determine it.
-        calls: The calls whose right arguments are known; empty if no right arguments are known.
-        tools: The tools that have to be called, one entry per call; if empty, those of `calls`.
-        provoked_causes: Codes of causes that the task itself provokes, one entry per occurrence.
+        calls: The expected calls whose arguments can be checked; empty if there are none.
+        tools: The names of the tools that have to be called, one entry per call; if empty, those of `calls`.
+        provoked_causes: Codes of causes that the task itself provokes, one entry per step with the cause.
         parallel_calls: The number of calls that must be in one message.
         needs_reply: Whether the final text is part of the task.
         is_ordered: Whether `calls` have to be made in this order.
-        permits_others: Whether calls beside `calls` are permitted.
+        permits_others: Whether calls other than `calls` are permitted.
         accepts_refused: Whether the verdict accepts a call that breaks its tool's schema or whose tool was not offered.
     """
 
@@ -86,34 +86,34 @@ def grade_calls(steps: Sequence[WireStep], expected: ExpectedCalls) -> CallGrade
     """Return the grades of the calls in `steps`, the steps of one execution in order.
 
     Only calls that were valid without a repair are graded. They are matched with the expected calls so that as many as
-    possible are right. A valid call without a match is compared with the expected call of its tool from which it
-    differs at the fewest paths, among those that no earlier call is matched with; if other calls are permitted, among
-    those that no call at all is matched with. A call that is compared in this way counts as wrong. If there is no
-    expected call to compare with, the call is not graded.
+    possible are right. A valid call without a match counts as wrong. It is compared with an expected call of its tool:
+    the one from which it differs at the fewest paths. Expected calls that an earlier call matches are left out. If
+    other calls are permitted, those that a later call matches are left out, too. A call is not graded if there is no
+    expected call left to compare it with.
     """
     are_tools_offered = any(isinstance(step, ExchangeAttempt) and step.tools_sent for step in steps)
-    made = list(_iter_valid_calls(steps))
-    costs = [[0.0 if _is_match(call, *made_call) else NO_MATCH for made_call in made] for call in expected.calls]
-    matches = {made_index: index for index, made_index in match_calls(costs).items()}
-    taken = set(matches.values()) if expected.permits_others else set()
+    made_calls = list(_iter_valid_calls(steps))
+    costs = [[0.0 if _is_match(call, *made_call) else NO_MATCH for made_call in made_calls] for call in expected.calls]
+    expected_by_made = {made_index: index for index, made_index in match_calls(costs).items()}
+    taken = set(expected_by_made.values()) if expected.permits_others else set()
     wrong_count = 0
     wrong_paths: set[str] = set()
-    for made_index, (name, arguments) in enumerate(made):
-        if made_index in matches:
-            taken.add(matches[made_index])
+    for made_index, (tool, arguments) in enumerate(made_calls):
+        if made_index in expected_by_made:
+            taken.add(expected_by_made[made_index])
             continue
-        remaining = [call for index, call in enumerate(expected.calls) if call.tool == name and index not in taken]
+        remaining = [call for index, call in enumerate(expected.calls) if call.tool == tool and index not in taken]
         if remaining:
             wrong_count += 1
             nearest_paths: tuple[str, ...] = min((call.list_wrong_paths(arguments) for call in remaining), key=len)
             wrong_paths.update(nearest_paths)
     needs_call = expected.needs_call if are_tools_offered else None
-    graded = len(matches) + wrong_count
-    return CallGrades(needs_call, graded, len(matches), tuple(sorted(wrong_paths)), expected.needs)
+    graded = len(expected_by_made) + wrong_count
+    return CallGrades(needs_call, graded, len(expected_by_made), tuple(sorted(wrong_paths)), expected.needs)
 
 
-def _is_match(expected: ExpectedToolCall, name: str, arguments: JsonObject) -> bool:
-    return expected.tool == name and expected.is_match(arguments)
+def _is_match(expected: ExpectedToolCall, tool: str, arguments: JsonObject) -> bool:
+    return expected.tool == tool and expected.is_match(arguments)
 
 
 def _iter_valid_calls(steps: Sequence[WireStep]) -> Iterator[tuple[str, JsonObject]]:

@@ -11,17 +11,17 @@ from toolbench.evals.data_files import read_table
 
 
 def load_sets(scenario: str) -> dict[str, tuple[Message, ...]]:
-    """Return the scenario's sets by name, as messages in OpenAI's format; empty if it has none."""
+    """Return the scenario's sets by name, as chat messages in OpenAI's format; empty if it has none."""
     rows = [row for row in read_table("examples") if row["scenario"] == scenario]
     return {row["name"]: tuple(_iter_messages(row["exchanges"])) for row in rows}
 
 
 def list_scenarios_by_set() -> dict[str, tuple[str, ...]]:
     """Return the slugs of the scenarios that have a set, by the name of the set."""
-    slugs: dict[str, tuple[str, ...]] = {}
+    slugs_by_set: dict[str, tuple[str, ...]] = {}
     for row in read_table("examples"):
-        slugs[row["name"]] = (*slugs.get(row["name"], ()), row["scenario"])
-    return slugs
+        slugs_by_set[row["name"]] = (*slugs_by_set.get(row["name"], ()), row["scenario"])
+    return slugs_by_set
 
 
 def _iter_messages(exchanges: list[JsonObject]) -> Iterator[Message]:

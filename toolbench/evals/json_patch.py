@@ -19,8 +19,8 @@ class PatchError(ValueError):
 def apply_patch(document: JsonObject, operations: Sequence[JsonObject], *, root: str) -> JsonObject:
     """Return a new document with the operations applied in order; `document` is not changed.
 
-    Every operation but `delete` creates missing parents as objects. `append` and `insert` at a member of an object that
-    is missing or null create an array of one item, whatever `index` is.
+    Every operation but `delete` creates missing parents as objects. If `path` leads to a member of an object that is
+    missing or null, `append` and `insert` set it to an array of one item, whatever `index` is.
 
     Args:
         document: The document.
@@ -83,7 +83,7 @@ def _get_child(container: Any, part: str) -> Any:
 
 
 def parse_index(container: Any, part: str) -> int:
-    """Return the index of a list that a part of a JSON Pointer names.
+    """Return the list index that a part of a JSON Pointer gives, such as 3 for `3`.
 
     Raises:
         PatchError: The container is not a list, or has no such index.

@@ -1,6 +1,6 @@
 """Metrics whose formula is more than one count divided by another.
 
-docs/metrics.md explains every metric, with an example that is also its test.
+docs/metrics.md explains every metric, with an example that a test checks.
 """
 
 from math import comb
@@ -12,7 +12,7 @@ def compute_pass_hat(passed: int, tried: int, k: int) -> float | None:
     C(passed, k) / C(tried, k) is an unbiased estimate from `tried` trials, if `passed` of them pass.
 
     Returns:
-        The probability; None with fewer than k trials.
+        The estimate; None if `tried` is less than k.
 
     Raises:
         ValueError: The counts do not satisfy 0 <= passed <= tried, or k is less than 1.
@@ -27,7 +27,7 @@ def compute_pass_at(passed: int, tried: int, k: int) -> float | None:
     1 - C(tried - passed, k) / C(tried, k) is an unbiased estimate from `tried` trials, if `passed` of them pass.
 
     Returns:
-        The probability; None with fewer than k trials.
+        The estimate; None if `tried` is less than k.
 
     Raises:
         ValueError: The counts do not satisfy 0 <= passed <= tried, or k is less than 1.
@@ -40,9 +40,9 @@ def compute_f1(rightly: int, needlessly: int, missed: int) -> float | None:
     """Return F1, the harmonic mean of trigger precision and recall.
 
     Args:
-        rightly: Trials that needed a call and made one.
-        needlessly: Trials that made a call without need.
-        missed: Trials that needed a call and made none.
+        rightly: The number of trials that needed a call and made one.
+        needlessly: The number of trials that made a call without need.
+        missed: The number of trials that needed a call and made none.
 
     Returns:
         F1; None if all three counts are 0.
@@ -53,4 +53,4 @@ def compute_f1(rightly: int, needlessly: int, missed: int) -> float | None:
 
 def _check_counts(passed: int, tried: int, k: int) -> None:
     if not 0 <= passed <= tried or k < 1:
-        raise ValueError(f"{passed} of {tried} with k = {k} is no estimate")
+        raise ValueError(f"cannot estimate from {passed} passes of {tried} trials with k = {k}")

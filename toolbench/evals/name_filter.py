@@ -1,8 +1,8 @@
 """The filter words of the case study, for providers, models, profiles and strategies.
 
 A filter is a comma-separated list. A word is an id or tag (exact, case is ignored), a glob with `*`, or one of `all`,
-`full` and `*`; `!word` excludes. A filter that has only exclusions selects all other items. An id that contains commas
-is one word.
+`full` and `*`, which select all items. `!word` excludes what `word` selects. A filter that has only exclusions selects
+all other items. An id that contains commas is one word.
 """
 
 import re
@@ -14,7 +14,7 @@ from typing import TypeVar
 Item = TypeVar("Item")
 ALL_WORDS = ("all", "full", "*")
 _MAX_SIMILAR_WORDS = 3
-_SPACE_AFTER_MARK = re.compile(r"^!\s+")
+_SPACE_AFTER_EXCLAMATION = re.compile(r"^!\s+")
 
 
 def filter_by_names(
@@ -41,7 +41,7 @@ def filter_by_names(
 def list_unmatched_words(
     items: Sequence[Item], words: str | Iterable[str], *, names: Callable[[Item], Iterable[str]]
 ) -> list[str]:
-    """Return the words that match no item, for a warning; they are in lower case and keep their `!`."""
+    """Return the words that match no item, for a warning, in lower case and with their `!`."""
     return [
         token
         for token in _split_words(words, items, names)
@@ -63,8 +63,8 @@ def find_similar_words(word: str, known_words: Iterable[str]) -> tuple[str, ...]
         The similar words as spelt in `known_words`; empty if there are none.
     """
     by_spelling = {name.lower(): name for name in known_words}
-    pattern = word.lower().lstrip("!")
-    for part in dict.fromkeys((pattern, *re.split(r"[/:]", pattern))):
+    whole_word = word.lower().lstrip("!")
+    for part in dict.fromkeys((whole_word, *re.split(r"[/:]", whole_word))):
         if similar := get_close_matches(part, by_spelling, _MAX_SIMILAR_WORDS):
             return tuple(by_spelling[name] for name in similar)
     return ()
@@ -75,10 +75,10 @@ def _split_words(
 ) -> list[str]:
     """Return the words in lower case, without blank ones and without space after a `!`.
 
-    If several consecutive parts of the list form a name of an item, the longest such name is one word.
+    A comma inside a name of an item does not separate words. If several names fit, the longest one is the word.
     """
     parts = [
-        _SPACE_AFTER_MARK.sub("!", part.strip().lower())
+        _SPACE_AFTER_EXCLAMATION.sub("!", part.strip().lower())
         for part in (words.split(",") if isinstance(words, str) else words)
     ]
     comma_names = {_normalise_name(name) for item in items for name in names(item) if "," in name}

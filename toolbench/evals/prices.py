@@ -1,4 +1,4 @@
-"""Dated prices of tokens from the providers' price lists, for endpoints that report no cost."""
+"""Prices of tokens, for endpoints that report no cost: from dated price lists or from stored settings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ class Price:
         input: US dollars per million input tokens.
         output: US dollars per million output tokens.
         date: The date on which `source` stated the price; "" if no date is known.
+        source: The origin of the price in words; "" if it is not known.
     """
 
     provider: str
@@ -83,6 +84,6 @@ def load_prices() -> tuple[Price, ...]:
 def find_price(provider: str, model: str) -> Price | None:
     """Return the provider's list price of a model; None if no price is known.
 
-    Prices of the same model at other providers are not used.
+    Prices of the model at other providers are not used.
     """
     return next((price for price in load_prices() if (price.provider, price.model) == (provider, model)), None)

@@ -7,7 +7,7 @@ from typing import Any
 from toolbench.evals.data_files import freeze_row, read_table
 
 CONTROL_SCENARIO = "chat_only"  # the one control scenario of the case study
-PassCount = tuple[int, int]
+PassCount = tuple[int, int]  # passed, trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,11 @@ class CaseStudyCell:
     """Published figures of one model with one profile.
 
     Attributes:
-        tool: (passed, trials) of the tool scenarios.
-        control: (passed, trials) of the control scenario.
+        tool: The passes in the tool scenarios.
+        control: The passes in the control scenario.
         p95_ms: The 95th percentile of latency, in milliseconds.
-        failures: The counts of failures that were published; those of other scenarios and categories are not known.
-        not_applicable: Whether the row is not applicable by Toolbench's rules, because tools were off.
+        failures: The published counts of failures; those of other scenarios and categories are not known.
+        not_applicable: Whether the trials are not applicable by Toolbench's rules, because tools were off.
     """
 
     model: str
@@ -56,13 +56,13 @@ class CaseStudySnapshot:
     """One published matrix.
 
     Attributes:
-        source: The document that published it.
+        source: The origin of the figures, in words.
         published: The date of publication, as text.
-        trials: The number of trials of each scenario in a row.
-        overall: (passed, trials) of all scenarios.
-        tool: (passed, trials) of the tool scenarios.
-        control: (passed, trials) of the control scenario.
-        scenarios: (passed, trials) by scenario.
+        trials: The number of trials of one model with one profile in one scenario.
+        overall: The passes in all scenarios.
+        tool: The passes in the tool scenarios.
+        control: The passes in the control scenario.
+        scenarios: The passes by scenario.
     """
 
     slug: str

@@ -1,4 +1,4 @@
-"""Facts and counts of a finished run that do not depend on the scenario."""
+"""Properties and counts of a finished run that do not depend on the scenario."""
 
 from collections.abc import Iterator
 
@@ -98,7 +98,7 @@ def has_call_tag(answer: Turn) -> bool:
 
 
 def count_trial(loop_result: LoopResult) -> JsonObject:
-    """Return the numerators and denominators of rates for one trial, by the names of the trial's columns.
+    """Return the numerators and denominators of rates for one trial, by the trial's column.
 
     Calls refused for their size are in none of `calls`, `valid_calls` and `repaired_calls`, because it is not known
     whether their arguments follow the schema. A call that needed a repair is in `calls` but not in `valid_calls`.
@@ -123,7 +123,7 @@ def count_trial(loop_result: LoopResult) -> JsonObject:
 
 
 def is_valid_call(result: ToolResult) -> bool:
-    """Return whether the arguments were readable and follow the schema, and the tool was offered."""
+    """Return whether the arguments, repaired or not, follow the schema and the tool was offered."""
     return (
         result.parse_status == "ok" and not result.schema_errors and "TOOL_NOT_ALLOWED" not in list_error_codes(result)
     )

@@ -22,8 +22,8 @@ _CATEGORY_BY_END = {
 def is_done_sentence(text: str) -> bool:
     """Return whether the text is the case study's final sentence.
 
-    The sentence is `done`, optionally with `.` or `!`, optionally in quotes or backticks. Case and the white space
-    around the text are ignored.
+    The sentence is `done`, optionally followed by `.` or `!`. Case is ignored, and so are white space around the text
+    and quotes or backticks around the sentence.
     """
     return re.fullmatch(r"done[.!]?", text.strip().strip("\"'`"), re.IGNORECASE) is not None
 
@@ -55,7 +55,7 @@ def is_case_study_pass(loop_result: LoopResult, checks: Sequence[Check]) -> bool
 def categorise_failure(loop_result: LoopResult) -> str:
     """Return the case study's word for a failed trial.
 
-    If several words apply, it is the one that the case study gives precedence.
+    If several words apply, the case study's order of precedence decides.
     """
     if loop_result.error is not None and loop_result.end is EndReason.PROVIDER_ERROR:
         return _categorise_exchange_error(loop_result.error)

@@ -31,7 +31,7 @@ class Problem:
     Attributes:
         failure_class: A code of the table of failure classes.
         location: The location of the problem, with its sentence.
-        code: The error code of a failed call or exchange; "" for other problems.
+        code: The first error code of a failed call, or the error code of a failed exchange; "" for other problems.
         recovered: Whether a later step recovered from it.
     """
 
@@ -49,8 +49,8 @@ def find_first_problem(
     Args:
         loop_result: The finished run.
         tools: The tools offered.
-        expected_codes: Error codes that belong to the task. The problem of a call that failed with one of them is that
-            no later call recovered from the error, unless the call broke the tool's schema.
+        expected_codes: Error codes that the task provokes. If the first problem without recovery has one of them, the
+            result is the problem `gave_up_after_error` instead, unless the call broke the tool's schema.
     """
     for problem in iter_problems(loop_result, tools):
         if problem.recovered:
@@ -173,7 +173,7 @@ def _describe_failed_call(result: ToolResult, name: str, tool: ToolDefinition | 
 
 
 def _diagnose_gave_up(loop_result: LoopResult, problem: Problem) -> Problem:
-    """Return the problem that no call recovered from an error.
+    """Return the problem `gave_up_after_error` for `problem`, an error from which no later call recovered.
 
     Its location is the first later turn without a call; if there is none, the last turn.
     """
@@ -187,7 +187,7 @@ def _diagnose_gave_up(loop_result: LoopResult, problem: Problem) -> Problem:
 
 
 def _find_last_successes(loop_result: LoopResult) -> dict[str, tuple[int, int]]:
-    """Return for each tool (turn, index in the turn) of its last successful call, both from 0."""
+    """Return the turn and the index in the turn, both from 0, of each tool's last successful call."""
     return {
         result.envelope.tool_name: (number, index)
         for number, record in enumerate(loop_result.turns)

@@ -1,4 +1,4 @@
-"""The table of failure classes: for each a plain sentence, a suggested fix and the case study's word."""
+"""The table of failure classes: for each a plain sentence, a suggested fix and the case study's word for it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from toolbench.engine.types import Finding
 from toolbench.evals.data_files import freeze_row, read_table
 
 UNNAMED_CLASS = "provider_failed"  # of a failed exchange that no row of the table names
-ANY_STATUS_CATEGORY = "HTTP_4XX"  # of a row with several statuses; the status itself replaces it, as in HTTP_422
+ANY_STATUS_CATEGORY = "HTTP_4XX"  # of a row for several statuses; categorise_status replaces it, as by HTTP_422
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,13 +18,13 @@ class FailureClass:
 
     Attributes:
         remedy: The suggested fix.
-        category: The case study's word.
+        category: The case study's word for the class.
         later_category: The word of the case study's later version; "" if that is the same.
         infrastructure: Whether the class is an infrastructure error.
         set_up: Whether the error says nothing about the endpoint: a key, account, model name, address or machine was
             not ready, this version cannot run the trial, or Toolbench itself failed.
         judged: Whether judging gives the class. Any other class is set by the lab or comes from an imported report.
-        ends: The values of EndReason that have this class.
+        ends: The values of the end reasons that have this class.
         findings: The codes of findings about an answer that have this class.
         envelope: The error codes of failed calls that have this class.
         exchange: The error codes of failed exchanges that have this class.
@@ -107,7 +107,7 @@ def categorise_status(status: int) -> str:
 
 @cache
 def _index_by(column: str) -> Mapping[object, FailureClass]:
-    """Return the first row of each value of a column; each item of a tuple is a value."""
+    """Return the first row with each value of a column; in columns of tuples, each item counts as a value."""
     rows: dict[object, FailureClass] = {}
     for row in load_classes():
         value = getattr(row, column)

@@ -1,4 +1,4 @@
-"""Plain sentences about the arguments of a call, and the JSON paths in them."""
+"""Plain sentences about the arguments of a call, and access to values by JSON path."""
 
 import json
 import re
@@ -39,7 +39,7 @@ def describe_schema_error(error: SchemaError, arguments: JsonObject | None, tool
 
 
 def parse_path(path: str) -> tuple[str | int, ...]:
-    """Return the steps of a JSON path: `$.ops[0].path` becomes ("ops", 0, "path").
+    """Return the steps of a JSON path: `$.ops[0]["a b"].path` becomes ("ops", 0, "a b", "path").
 
     Raises:
         ValueError: A quoted member name is not a JSON string.
@@ -53,8 +53,9 @@ def _parse_step(name: str, index: str, quoted: str) -> str | int:
     return str(json.loads(quoted)) if quoted else name
 
 
-def find_value_at_path(value: Any, steps: Iterable[str | int], default: object = None) -> Any:
-    """Return the value to which the steps of a JSON path lead; `default` if there is none."""
+def find_value_at_path(document: Any, steps: Iterable[str | int], default: object = None) -> Any:
+    """Return the value to which the steps of a JSON path lead in a document; `default` if there is none."""
+    value = document
     for step in steps:
         if isinstance(step, int):
             is_there = isinstance(value, list) and step < len(value)
@@ -73,7 +74,7 @@ def describe_json_type(value: Any) -> str:
 
 
 def render_short(value: Any) -> str:
-    """Return the value as JSON; after 60 characters it is truncated and ends with `…`."""
+    """Return the value as JSON; a longer text than 60 characters is truncated there and ends with `…`."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}…"
 

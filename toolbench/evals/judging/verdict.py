@@ -51,7 +51,7 @@ NEW_CLASSES_BY_VERSION = {
             "wrong_workspace",
         }
     ),
-    # Of a user's test case: a missing call, another tool, the order and the number of calls have classes of their own.
+    # A user's test case has a class of its own for each of a missing call, another tool, the order and too many calls.
     4: frozenset({"missing_call", "too_many_calls", "wrong_order", "wrong_tool"}),
 }
 """The failure classes to which each version of the rules may change an older verdict, with "" for a pass."""
@@ -66,17 +66,17 @@ class CheckedResult:
     """The result of a scenario's checks, before the verdict.
 
     Attributes:
-        rule: The rule of a pass in plain words.
+        rule: The rule for a pass in plain words.
         checks: The checks that must all hold for a pass.
         case_study_checks: The case study's assertions; None if the case study does not have the scenario.
-        fallback_problem: The problem of a failed trial whose run shows no problem.
+        fallback_problem: The problem to report if the trial fails although diagnosis finds no problem in its run.
         good_ends: The end reasons with which a trial can pass.
         needs_tools: Whether the task is not applicable without tools.
         needs_final_text: Whether a run whose last message is blank fails the task.
         behaviour_seen: Whether the scenario's behaviour occurred; None if the scenario names none.
         avoided: Whether the task was done without the error that the scenario provokes.
-        expected_codes: Error codes that belong to the task.
-        counts: Counts of the scenario, beside those of every trial.
+        expected_codes: Error codes that the task provokes.
+        counts: Counts that only this scenario has, by name.
     """
 
     instance: Instance
@@ -165,7 +165,7 @@ def _judge_checks(checked: CheckedResult) -> Verdict:
     )
     if passed:
         return _build_verdict(checked, "pass", task_pass=True, parity_pass=parity_pass)
-    problem = _find_cause(checked)
+    problem = _find_decisive_problem(checked)
     return _build_verdict(
         checked,
         "fail",
@@ -177,10 +177,9 @@ def _judge_checks(checked: CheckedResult) -> Verdict:
 
 
 def mark_tools_dropped(verdict: Verdict, loop_result: LoopResult) -> Verdict:
-    """Return the verdict with the class `tools_dropped`: the server left the tools out of the prompt.
+    """Return the verdict with the class `tools_dropped`, for a server that left the tools out of the prompt.
 
-    A verdict other than a failure is returned unchanged, and so is one of a run that the provider or the trial deadline
-    ended.
+    Only failures get the class. A verdict on a run that the provider or the trial deadline ended is not changed.
     """
     if verdict.outcome != "fail" or loop_result.end in (EndReason.PROVIDER_ERROR, EndReason.DEADLINE_EXCEEDED):
         return verdict
@@ -198,7 +197,7 @@ _RULES: tuple[Callable[[CheckedResult], Verdict | None], ...] = (
 )
 
 
-def _find_cause(checked: CheckedResult) -> Problem:
+def _find_decisive_problem(checked: CheckedResult) -> Problem:
     failed_checks = [check for check in checked.checks if not check.ok]
     if checked.loop_result.end in checked.good_ends and [check.name for check in failed_checks] == [FINAL_TEXT_CHECK]:
         return Problem(

@@ -48,20 +48,20 @@ class AgentScenario:
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
         """Return the instance of a seed.
 
-        With PUBLISHED_WORDING it has the first wordings, and its tools are in the order of the agents. The question and
-        its values are drawn with either kind.
+        An instance of the kind PUBLISHED_WORDING has the first wordings, and its tools are in the order of the agents.
+        The question and its values are drawn for either kind.
         """
         draw = SeededDraws.from_seed(self.slug, seed, plain=kind == PUBLISHED_WORDING)
-        question = _read_texts()["questions"][draw.source.randrange(len(_read_texts()["questions"]))]
+        question = _read_pack()["questions"][draw.source.randrange(len(_read_pack()["questions"]))]
         words = {name: choices[draw.source.randrange(len(choices))] for name, choices in question["words"].items()}
         context = _build_prompt_context(question["workspace"])
-        tools = [build_definition(_read_texts()["agents"][agent]) for agent in self.agents]
+        tools = [build_definition(_read_pack()["agents"][agent]) for agent in self.agents]
         return Instance(
             scenario=self.slug,
             version=self.version,
             kind=kind,
             seed=seed,
-            system=fill_values(draw.choice(_read_texts()["system"][self.agent]), context),
+            system=fill_values(draw.choice(_read_pack()["system"][self.agent]), context),
             user_text=fill_values(draw.choice(question["text"]), words),
             tools=tuple(draw.shuffle(tools)),
             layer=dict(CHAIN_LAYER if self.agent == CHAIN_AGENT else ONE_TURN_LAYER),
@@ -85,15 +85,15 @@ class AgentScenario:
 
 def load_scenarios() -> tuple[AgentScenario, ...]:
     """Return the scenarios of data/packs/agents.json, in the order of the file."""
-    return tuple(AgentScenario(**row) for row in _read_texts()["scenarios"])
+    return tuple(AgentScenario(**row) for row in _read_pack()["scenarios"])
 
 
 def _build_right_values(question: JsonObject) -> JsonObject:
-    optional = question.get("optional_columns", ())
+    optional_columns = question.get("optional_columns", ())
     return {
         "workspace_id": question["workspace"],
         "tables": list(question["tables"]),
-        "columns": [column for column in question["columns"] if column not in optional],
+        "columns": [column for column in question["columns"] if column not in optional_columns],
     }
 
 
@@ -115,6 +115,6 @@ def _build_prompt_context(workspace_id: str) -> Mapping[str, str]:
     return {"workspaces": f"Workspaces: {'; '.join(workspaces)}.", "tables": f"Tables: {'; '.join(tables)}."}
 
 
-def _read_texts() -> JsonObject:
-    texts: JsonObject = read_table("packs/agents")
-    return texts
+def _read_pack() -> JsonObject:
+    pack: JsonObject = read_table("packs/agents")
+    return pack

@@ -23,18 +23,19 @@ class Behaviour:
     """A behaviour that a scenario provokes.
 
     Attributes:
-        name: The behaviour as the text of a check; "" for a scenario without a behaviour.
+        name: The text of the check for the behaviour; "" for a scenario without a behaviour.
         has_occurred: Returns whether the behaviour occurred; None for a scenario without a behaviour.
-        rule: Sentences that are added to the rule of a pass, with a leading space.
+        rule: Sentences that are added to the rule for a pass, with a leading space.
         required_for_pass: Whether a trial without the behaviour fails.
         required_by_case_study: Whether a trial without the behaviour fails by the case study's rule.
         avoidable: Whether the behaviour is an error that a model may avoid and still pass.
-        expected_codes: Error codes of the behaviour.
-        provoked_causes: The causes that the behaviour leads to in a trial that passes.
+        expected_codes: Error codes of calls that fail because of the behaviour.
+        provoked_causes: Codes of causes that the behaviour leads to in a trial that passes, one entry per step with the
+            cause.
         parallel_calls: The number of calls that must be in one message.
         failure_class: The failure class of a trial that fails only because the behaviour did not occur.
         missing: The sentence about the missing behaviour in that failure.
-        counts: Returns further counts of the run; None for none.
+        counts: Returns further counts of the run by name; None for none.
     """
 
     name: str = ""

@@ -68,7 +68,7 @@ class ControlScenario:
         )
 
     def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
-        """Return expectations without a call: only a reply is needed."""
+        """Return the expectation that a reply is made without a call."""
         return ExpectedCalls(False, needs_reply=True)
 
     def open(self, instance: Instance) -> Workspace:

@@ -36,11 +36,11 @@ class TaskExpectation:
     """The expected calls and reply of a task.
 
     Attributes:
-        calls: Objects {tool, arguments, any}; `any` lists names of arguments that are ignored.
+        calls: Objects {tool, arguments, any}; the optional `any` lists names of arguments that are ignored.
         is_parallel: Whether the calls must be in one message.
         reply_texts: Texts that the final text must contain as whole words; case is ignored.
         needs_question: Whether the final text must contain a question mark.
-        fault_codes: Error codes that the faults of the tools give.
+        fault_codes: Error codes with which the faults of the tools make calls fail.
         permits_repeats: Whether an expected call may be made again.
         has_one_turn: Whether the run is limited to one turn, so that it may end at that limit.
     """
@@ -76,7 +76,7 @@ class JsonDifference:
 
 
 @dataclass(frozen=True, slots=True)
-class _MatchedCalls:
+class _UnmatchedCalls:
     """Expected calls that were not made and successful calls that were not expected."""
 
     missing: tuple[JsonObject, ...]
@@ -88,8 +88,8 @@ def judge(instance: Instance, loop_result: LoopResult, expected: TaskExpectation
 
     The case study's rule is not applied, because the case study has no such scenario.
     """
-    matched = _match_calls(loop_result, expected)
-    checks = (*_build_call_checks(loop_result, expected, matched), *_build_reply_checks(loop_result, expected))
+    unmatched = _find_unmatched_calls(loop_result, expected)
+    checks = (*_build_call_checks(loop_result, expected, unmatched), *_build_reply_checks(loop_result, expected))
     fault_codes = set(expected.fault_codes)
     has_fault = any(fault_codes & set(list_error_codes(call.result)) for call in iter_calls(loop_result))
     may_reach_limit = expected.has_one_turn and bool(expected.calls)
@@ -99,7 +99,7 @@ def judge(instance: Instance, loop_result: LoopResult, expected: TaskExpectation
         rule=_render_rule(expected),
         checks=checks,
         case_study_checks=None,
-        fallback_problem=_find_problem(loop_result, expected, matched),
+        fallback_problem=_find_problem(loop_result, expected, unmatched),
         good_ends=frozenset({EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED} if may_reach_limit else {EndReason.FINAL}),
         needs_tools=bool(expected.calls),
         behaviour_seen=has_fault if fault_codes else None,
@@ -114,7 +114,7 @@ def build_expected_calls(expected: TaskExpectation, provoked_causes: Sequence[st
 
     Args:
         expected: The expected calls and reply.
-        provoked_causes: Codes of causes that the task itself provokes, one entry per occurrence.
+        provoked_causes: Codes of causes that the task itself provokes, one entry per step with the cause.
     """
     calls = tuple(
         ExpectedToolCall(
@@ -191,24 +191,28 @@ def _is_match(call: RecordedCall, expected_call: JsonObject) -> bool:
     return call.tool == expected_call["tool"] and _has_right_arguments(expected_call, call.result.arguments)
 
 
-def _match_calls(loop_result: LoopResult, expected: TaskExpectation) -> _MatchedCalls:
+def _find_unmatched_calls(loop_result: LoopResult, expected: TaskExpectation) -> _UnmatchedCalls:
     made = [call for call in iter_calls(loop_result) if call.ok and not call.result.schema_errors]
     costs = [[0 if _is_match(call, expected_call) else NO_MATCH for call in made] for expected_call in expected.calls]
     matches = match_calls(costs)
-    expected_indices = set(matches.values())
+    expected_made_indices = set(matches.values())
     if expected.permits_repeats:
-        expected_indices |= {index for row in costs for index, cost in enumerate(row) if cost != NO_MATCH}
+        expected_made_indices |= {index for row in costs for index, cost in enumerate(row) if cost != NO_MATCH}
     missing = tuple(call for index, call in enumerate(expected.calls) if index not in matches)
-    return _MatchedCalls(missing, tuple(call for index, call in enumerate(made) if index not in expected_indices))
+    return _UnmatchedCalls(
+        missing, tuple(call for index, call in enumerate(made) if index not in expected_made_indices)
+    )
 
 
-def _build_call_checks(loop_result: LoopResult, expected: TaskExpectation, matched: _MatchedCalls) -> tuple[Check, ...]:
+def _build_call_checks(
+    loop_result: LoopResult, expected: TaskExpectation, unmatched: _UnmatchedCalls
+) -> tuple[Check, ...]:
     if not expected.calls:
         return (Check("calls no tool", not has_started_calls(loop_result)),)
-    names = ", ".join(expected_call["tool"] for expected_call in matched.missing)
+    names = ", ".join(expected_call["tool"] for expected_call in unmatched.missing)
     checks = [
-        Check("every expected call is made", not matched.missing, f"missing: {names}" if names else ""),
-        Check("no other call succeeds", not matched.extra),
+        Check("every expected call is made", not unmatched.missing, f"missing: {names}" if names else ""),
+        Check("no other call succeeds", not unmatched.extra),
     ]
     if expected.is_parallel:
         checks.append(Check("the calls come in one message", _has_parallel_calls(loop_result, expected)))
@@ -223,8 +227,8 @@ def _build_reply_checks(loop_result: LoopResult, expected: TaskExpectation) -> t
     detail = f"the final text is {loop_result.final_text[:80]!r}"
     checks = [_check_reply_text(text, loop_result.final_text, detail) for text in expected.reply_texts]
     if expected.needs_question:
-        asks = has_question_mark(loop_result.final_text)
-        checks.append(Check("asks for what is missing", asks, "" if asks else detail))
+        has_question = has_question_mark(loop_result.final_text)
+        checks.append(Check("asks for what is missing", has_question, "" if has_question else detail))
     if not expected.calls and not checks:
         checks.append(Check("the reply is not blank", not is_blank(loop_result.final_text)))
     return tuple(checks)
@@ -246,8 +250,8 @@ def _render_rule(expected: TaskExpectation) -> str:
     return " ".join(parts)
 
 
-def _find_problem(loop_result: LoopResult, expected: TaskExpectation, matched: _MatchedCalls) -> Problem:
-    """Return the problem of a failed trial whose run shows no problem."""
+def _find_problem(loop_result: LoopResult, expected: TaskExpectation, unmatched: _UnmatchedCalls) -> Problem:
+    """Return the problem to report if the trial fails although diagnosis finds no problem in its run."""
     if not expected.calls and has_calls(loop_result):
         turn = next(record.turn for record in loop_result.turns if count_calls(record))
         return Problem(
@@ -256,11 +260,11 @@ def _find_problem(loop_result: LoopResult, expected: TaskExpectation, matched: _
         )
     if expected.calls and not has_calls(loop_result):
         return NO_TOOL_CALLS_PROBLEM
-    if matched.extra:
-        return _diagnose_extra_call(matched.extra[0], matched.missing, expected.calls)
+    if unmatched.extra:
+        return _diagnose_extra_call(unmatched.extra[0], unmatched.missing, expected.calls)
     last_turn = find_last_turn(loop_result)
-    if matched.missing:
-        sentence = f"the run ends here; no call of {matched.missing[0]['tool']} has the expected arguments."
+    if unmatched.missing:
+        sentence = f"the run ends here; no call of {unmatched.missing[0]['tool']} has the expected arguments."
         return Problem("missing_call", locate_problem(last_turn, path=CALLS_PATH, sentence=sentence))
     if expected.is_parallel and not _has_parallel_calls(loop_result, expected):
         sentence = f"this message and all later ones have fewer than {len(expected.calls)} calls."
@@ -281,8 +285,8 @@ def _diagnose_extra_call(call: RecordedCall, missing: Sequence[JsonObject], call
     if call.tool not in names:
         sentence = f"{call.tool} was called; the task needs {', '.join(dict.fromkeys(names))}."
         return Problem("wrong_tool", locate_problem(call.turn, call=call.index, sentence=sentence))
-    same_tool = next((expected_call for expected_call in missing if expected_call["tool"] == call.tool), None)
-    difference = next(_iter_argument_differences(call.result.arguments, same_tool), None) if same_tool else None
+    missing_call = next((expected_call for expected_call in missing if expected_call["tool"] == call.tool), None)
+    difference = next(_iter_argument_differences(call.result.arguments, missing_call), None) if missing_call else None
     if difference is None:
         sentence = f"{call.tool} was called more often than the task needs."
         return Problem("too_many_calls", locate_problem(call.turn, call=call.index, sentence=sentence))
