@@ -17,7 +17,7 @@ from toolbench.engine.tools.python_functions import PythonTools, python_tool
 from toolbench.engine.types import JsonObject
 from toolbench.evals.data_files import read_table
 from toolbench.evals.decisions.sdk_export import (
-    RENDERER_BY_FILE,
+    FORMAT_BY_FILE,
     ExportedSettings,
     build_chat_settings,
     build_sdk_keywords,
@@ -181,10 +181,10 @@ def test_render_openai_names_the_method_that_it_lacks() -> None:
     assert "Messages" in render_anthropic(build_exported())
 
 
-@pytest.mark.parametrize("file", RENDERER_BY_FILE)
+@pytest.mark.parametrize("file", FORMAT_BY_FILE)
 def test_renderers_write_every_strategy(file: str) -> None:
     for strategy in ("raw", "baseline", "production"):
         layers = build_layers(strategy, "openrouter", workarounds=["deepseek_openrouter_compat"])
-        assert "deepseek" in RENDERER_BY_FILE[file][1](
+        assert "deepseek" in FORMAT_BY_FILE[file][1](
             build_exported(model="deepseek/deepseek-v3.2:nitro", layers=layers)
         )

@@ -1,4 +1,4 @@
-"""The steps of a trial that classification reads, built from a finished run or from stored data."""
+"""The types of the steps from which causes are classified: steps of a finished run or stored ones."""
 
 from toolbench.engine.events import ToolResult
 from toolbench.engine.light_dataclass import light

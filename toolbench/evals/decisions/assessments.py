@@ -17,7 +17,7 @@ class DecisionRule:
     """The goal and the limits of a decision.
 
     Attributes:
-        want: One of DECISION_GOALS.
+        want: The goal, one of DECISION_GOALS.
         success: The end-to-end success required, in percent.
         within_ms: The largest p95 permitted, in milliseconds; None for no limit.
     """

@@ -48,7 +48,7 @@ class AdditionalTrials:
 
     @property
     def per_scenario(self) -> int:
-        """Return the number of additional trials of each scenario."""
+        """Return the number of additional trials of each scenario that needs some."""
         return self.shortfall.per_scenario
 
     @property

@@ -151,7 +151,8 @@ RECOMMENDATION_RULES: tuple[RecommendationRule, ...] = (
     ),
     _build_reason_rule(
         "infrastructure",
-        "Answered success reaches the target, but end-to-end success does not: too many trials had no answer.",
+        "The lower bound of answered success reaches the target, but that of end-to-end success does not: too many "
+        "trials had no answer, or passed only after a manual retry.",
         "delivery",
     ),
     _build_reason_rule("slow", "The lower bound of p95 lies above the limit.", "p95"),

@@ -172,7 +172,7 @@ def _check_repeats(assessment: Assessment, rule: DecisionRule) -> str:
 
 
 def _check_unanswered(assessment: Assessment, rule: DecisionRule) -> str:
-    """Return the reason if answered success reaches the target and end-to-end success does not."""
+    """Return the reason if answered success reaches the target by its lower bound, but end-to-end success does not."""
     measured = assessment.measured
     is_only_answered = assessment.low < rule.target <= assessment.answered_low
     if not is_only_answered or (measured.answered == measured.tried and not measured.retried_passes):

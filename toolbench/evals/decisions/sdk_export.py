@@ -231,7 +231,7 @@ def render_json(exported: ExportedSettings) -> str:
 
 
 # By the name of the exported file: the name of the format on pages, and the function that renders it.
-RENDERER_BY_FILE: dict[str, tuple[str, Callable[[ExportedSettings], str]]] = {
+FORMAT_BY_FILE: dict[str, tuple[str, Callable[[ExportedSettings], str]]] = {
     "openai.py": ("OpenAI SDK", render_openai),
     "anthropic.py": ("Anthropic SDK", render_anthropic),
     "litellm.yaml": ("LiteLLM", render_litellm),

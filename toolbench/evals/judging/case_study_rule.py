@@ -29,7 +29,7 @@ def is_done_sentence(text: str) -> bool:
 
 
 def build_done_check(loop_result: LoopResult) -> Check:
-    """Return the check whether the final text is the case study's final sentence.
+    """Return the check that the final text is the case study's final sentence.
 
     The case study's rule requires the sentence. By Toolbench's rules a trial can pass without it, except in the control
     scenario whose task is to say it.

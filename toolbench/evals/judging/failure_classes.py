@@ -9,7 +9,8 @@ from toolbench.engine.types import Finding
 from toolbench.evals.data_files import freeze_row, read_table
 
 UNNAMED_CLASS = "provider_failed"  # of a failed exchange that no row of the table names
-ANY_STATUS_CATEGORY = "HTTP_4XX"  # of a row for several statuses; categorise_status replaces it, as by HTTP_422
+# The category of a row for several statuses. categorise_status gives each of them its own word, such as HTTP_422.
+ANY_STATUS_CATEGORY = "HTTP_4XX"
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ NEW_CLASSES_BY_VERSION = {
             "wrong_workspace",
         }
     ),
-    # A user's test case has a class of its own for each of a missing call, another tool, the order and too many calls.
+    # In a user's test case, a missing call, a wrong tool, a wrong order and too many calls each have their own class.
     4: frozenset({"missing_call", "too_many_calls", "wrong_order", "wrong_tool"}),
 }
 """The failure classes to which each version of the rules may change an older verdict, with "" for a pass."""

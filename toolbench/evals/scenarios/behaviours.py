@@ -109,15 +109,6 @@ def _is_truncated(record: TurnRecord) -> bool:
     return record.answer is not None and record.answer.finish_reason == TRUNCATED_FINISH_REASON and is_unreadable
 
 
-_LONG_ARGUMENTS = Behaviour(
-    name="ARGUMENTS_TOO_LARGE occurred",
-    has_occurred=lambda loop_result: has_error(loop_result, ARGUMENTS_TOO_LARGE),
-    avoidable=True,
-    expected_codes=(ARGUMENTS_TOO_LARGE,),
-    provoked_causes=("arguments_too_large",),
-    counts=count_long_arguments,
-)
-
 BEHAVIOURS = {
     "mixed_turn": Behaviour(
         name="one message mixed a good read with a failed change",
@@ -146,7 +137,14 @@ BEHAVIOURS = {
         missing="this message and all later ones have at most one call; the task needs two in one message.",
         rule=" Two calls must come in one message.",
     ),
-    "arguments_too_large": _LONG_ARGUMENTS,
+    "arguments_too_large": Behaviour(
+        name="ARGUMENTS_TOO_LARGE occurred",
+        has_occurred=lambda loop_result: has_error(loop_result, ARGUMENTS_TOO_LARGE),
+        avoidable=True,
+        expected_codes=(ARGUMENTS_TOO_LARGE,),
+        provoked_causes=("arguments_too_large",),
+        counts=count_long_arguments,
+    ),
     "output_too_large": Behaviour(
         name="TOOL_OUTPUT_TOO_LARGE occurred",
         has_occurred=lambda loop_result: has_error(loop_result, OUTPUT_TOO_LARGE),

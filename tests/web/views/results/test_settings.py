@@ -5,7 +5,7 @@ from django.test import Client
 
 from tests.factories import make_config, make_model, make_provider, make_run
 from tests.page_html import read_html
-from toolbench.evals.decisions.sdk_export import RENDERER_BY_FILE
+from toolbench.evals.decisions.sdk_export import FORMAT_BY_FILE
 from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.models import Provider
 
@@ -22,7 +22,7 @@ def test_settings_page_exports_every_file_without_secrets(owner_client: Client) 
     )
     config = make_config(make_run(), make_model(provider=provider))
     texts = [read_html(owner_client.get(f"/decide/settings/{config.pk}/"))]
-    texts += [read_html(owner_client.get(f"/decide/settings/{config.pk}/{file}")) for file in RENDERER_BY_FILE]
+    texts += [read_html(owner_client.get(f"/decide/settings/{config.pk}/{file}")) for file in FORMAT_BY_FILE]
     assert len(texts) == 6
     for text in texts:
         assert "vendor/model-a" in text
@@ -35,9 +35,7 @@ def test_settings_files_name_deployment_and_key_header(owner_client: Client) -> 
     prefix = "/openai/deployments/{model}"
     provider = make_provider(base_url="https://example.test", api_prefix=prefix, key_header="api-key")
     config = make_config(make_run(), make_model("a/b", provider=provider))
-    texts = {
-        file: owner_client.get(f"/decide/settings/{config.pk}/{file}").content.decode() for file in RENDERER_BY_FILE
-    }
+    texts = {file: owner_client.get(f"/decide/settings/{config.pk}/{file}").content.decode() for file in FORMAT_BY_FILE}
     for text in texts.values():
         assert "{model}" not in text
         assert "takes the key in the header api-key" in text

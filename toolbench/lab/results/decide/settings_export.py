@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
 
 from toolbench.engine.errors import PlanError, PolicyError
-from toolbench.evals.decisions.sdk_export import RENDERER_BY_FILE, ExportedSettings
+from toolbench.evals.decisions.sdk_export import FORMAT_BY_FILE, ExportedSettings
 from toolbench.lab.credentials.provider_secrets import list_provider_secrets
 from toolbench.lab.models import Provider, RunConfig, ServiceAddress
 from toolbench.providers.endpoint import fill_api_prefix
@@ -52,7 +52,7 @@ def get_settings_page(config_id: int) -> SettingsPage | None:
         return None
     try:
         settings = build_exported_settings(config)
-        files = tuple(SettingsFile(file, title, render(settings)) for file, (title, render) in RENDERER_BY_FILE.items())
+        files = tuple(SettingsFile(file, title, render(settings)) for file, (title, render) in FORMAT_BY_FILE.items())
     except (PlanError, PolicyError) as error:
         return SettingsPage(config, (), f"This version of the engine cannot use these settings: {error}")
     return SettingsPage(config, files, "")
