@@ -25,6 +25,8 @@ CHAIN_LAYER: JsonObject = {"max_tool_calls_per_turn": 1}
 class AgentScenario:
     """A scenario of one agent with its own tool in one turn, or of the chain of all four.
 
+    Scenario in evals/types.py explains the other attributes.
+
     Attributes:
         agent: The name of the agent, or CHAIN_AGENT.
     """

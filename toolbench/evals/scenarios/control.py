@@ -27,11 +27,14 @@ SUM_RULE = "The reply names the sum in digits, and no tool was called."
 class ControlScenario:
     """One row of data/controls.json.
 
+    Scenario in evals/types.py explains the other attributes.
+
     Attributes:
         check: `done`, if the reply must be the case study's final sentence; `sum`, if it must name the sum of two
             numbers, and tools that are not needed are offered.
         system: The wordings of the system text.
         user_text: The wordings of the user's message.
+        layer: The policy layer of every instance.
     """
 
     slug: str
