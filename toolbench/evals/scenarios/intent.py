@@ -1,4 +1,4 @@
-"""The scenario of one call of classify_intent, a choice among three values."""
+"""The scenario that needs one call of classify_intent, whose argument is one of three workspaces."""
 
 from toolbench.engine.types import JsonObject
 from toolbench.evals.data_files import read_table
@@ -12,9 +12,9 @@ from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Workspace
 class IntentScenario(SingleCallScenario):
     """The scenario in which the model assigns a question to one of three workspaces.
 
-    The seed selects the workspace, so that three consecutive seeds have each of them once. With PUBLISHED_WORDING it
-    also selects the question, and the wording is the first one; a drawn instance has a random question and wording. A
-    valid call with a random workspace is right in one trial of three.
+    The seed selects the workspace, so that three consecutive seeds cover all three. With PUBLISHED_WORDING the seed
+    also selects the question, and the system text is the first one. A drawn instance has a random question and a random
+    system text. A valid call with a random workspace is right in one of three trials.
     """
 
     slug = "classify_intent"
@@ -44,11 +44,11 @@ class IntentScenario(SingleCallScenario):
         )
 
     def build_expected_call(self, instance: Instance) -> ExpectedSingleCall:
-        """Return the expected call."""
+        """Return the call that names the workspace of the instance."""
         return ExpectedSingleCall("classify_intent", "workspace_id", instance.values["workspace_id"])
 
     def open(self, instance: Instance) -> Workspace:
-        """Return the tool with its fixed answer."""
+        """Return a new workspace with classify_intent and its fixed answer."""
         return FaultyTools({"classify_intent": _read_texts()["answer"]})
 
 

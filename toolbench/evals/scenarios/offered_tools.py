@@ -9,15 +9,15 @@ from toolbench.evals.scenarios.seeded_draws import SeededDraws
 from toolbench.evals.scenarios.tools import build_definition
 
 ToolPool = tuple[ToolDefinition, ...]
-SIMILAR_TOOLS = 3  # offered before random ones, since a model easily confuses them with the needed tools
+_SIMILAR_TOOL_COUNT = 3  # similar tools are chosen before random ones, since a model easily confuses them
 
 
 def build_pool(rows: Any) -> ToolPool:
     """Return the tools of a pack.
 
     Args:
-        rows: A list of definitions, or an object {verbs, nouns, parameters} that stands for one tool for each verb and
-            noun.
+        rows: A list of definitions, or an object {verbs, nouns, parameters} that stands for one tool for each pair of
+            a verb and a noun, all with these parameters.
     """
     if isinstance(rows, Mapping):
         return tuple(
@@ -26,24 +26,26 @@ def build_pool(rows: Any) -> ToolPool:
     return tuple(build_definition(row) for row in rows)
 
 
-def choose_tools(pool: ToolPool, names: Sequence[str], offered: int, draw: SeededDraws) -> ToolPool:
+def choose_tools(pool: ToolPool, needed_names: Sequence[str], offered: int, draw: SeededDraws) -> ToolPool:
     """Return the tools that an instance offers.
 
-    Their order is random; if `draw.plain`, the needed tools come first, then the similar ones, then random ones.
+    The needed tools are chosen first, then the three whose names share most words with theirs, then random ones. If
+    no tool is needed, the first three of the pool come before random ones. The chosen tools stay in this order if
+    `draw.plain`; else they are shuffled.
 
     Args:
         pool: The tools of the pack.
-        names: The names of the tools that the task needs. They are chosen first, then the most similar ones.
+        needed_names: The names of the tools that the task needs.
         offered: The number of tools to offer; 0 for all.
         draw: The random draws of the instance.
     """
-    rest = [tool for tool in pool if tool.name not in names]
+    rest = [tool for tool in pool if tool.name not in needed_names]
     by_similarity = sorted(
-        rest, key=lambda tool: -max((_count_shared_words(tool.name, name) for name in names), default=0)
+        rest, key=lambda tool: -max((_count_shared_words(tool.name, name) for name in needed_names), default=0)
     )
-    similar = by_similarity[:SIMILAR_TOOLS]
+    similar = by_similarity[:_SIMILAR_TOOL_COUNT]
     random_tools = draw.source.sample([tool for tool in rest if tool not in similar], len(rest) - len(similar))
-    chosen = [*(tool for tool in pool if tool.name in names), *similar, *random_tools][: offered or len(pool)]
+    chosen = [*(tool for tool in pool if tool.name in needed_names), *similar, *random_tools][: offered or len(pool)]
     return tuple(draw.shuffle(chosen))
 
 

@@ -25,23 +25,23 @@ _PLACEHOLDER = re.compile(r"\$(\w+)", re.ASCII)
 
 @dataclass(eq=False, slots=True)
 class PackScenario:
-    """One row of a file of data/packs/. The fields have the names of the row's keys.
+    """A scenario of a file of data/packs/. The fields have the names of the keys in the file.
 
     Attributes:
         system: The wordings of the system text.
-        asks: The questions, one of which is drawn: objects with `text` (the wordings), `calls` (the expected calls) and
-            `reply` (texts that the reply must contain).
+        asks: The questions, one of which is drawn: objects with `text` (the wordings) and, if needed, `calls` (the
+            expected calls) and `reply` (texts that the reply must contain).
         tools: The pool of tools.
         offered: The number of tools that an instance offers; 0 for all.
-        words: The values to draw, by name: a list to choose from, or {from, to} for a whole number. Several names,
-            separated by commas, get different values of the list.
+        words: The values to draw, by name: a list to choose from, or {from, to} for a whole number. A key of several
+            names, such as `item,item2`, gives each of them a different value of the list.
         answers: The fixed answers of the tools by name; other tools answer {"done": true}.
         faults: The faults of the tools (tool_faults.py).
-        fault_codes: The error codes of failed calls that `faults` lead to, in the same order; empty if they lead to
-            none.
+        fault_codes: The error code that each fault gives to a failed call, in the order of `faults`; empty if the
+            faults make no call fail.
         history: The messages before the question.
-        padding: The lines that make the user's message longer (padding.py).
-        padding_names: The names in those lines.
+        padding: `text` and `lines` of the lines that make the user's message longer (padding.py).
+        padding_names: `first` and `last`, the names in those lines.
         timeout_seconds: The time limit of each call of a tool; None for no limit.
         together: Whether the calls must be in one message.
         question: Whether the reply must ask a question.
@@ -75,8 +75,8 @@ class PackScenario:
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
         """Return the instance of a seed.
 
-        With PUBLISHED_WORDING it has the first wordings, and the tools that the task needs come first. The question,
-        its values and the other tools are drawn with either kind.
+        With PUBLISHED_WORDING the instance has the first wordings, and the tools that the task needs come first. With
+        either kind the question, its values and the random ones of the other tools are drawn.
         """
         draw = SeededDraws.from_seed(self.slug, seed, plain=kind == PUBLISHED_WORDING)
         ask = self.asks[draw.source.randrange(len(self.asks))]
@@ -107,7 +107,7 @@ class PackScenario:
         return expected.build_expected_calls(self._build_expectation(instance), self._list_provoked_causes())
 
     def open(self, instance: Instance) -> Workspace:
-        """Return the tools with their answers and faults."""
+        """Return a new workspace of the tools with their answers and faults."""
         default_answers = {tool.name: {"done": True} for tool in instance.tools}
         return FaultyTools({**default_answers, **instance.values["answers"]}, self.faults)
 
@@ -127,7 +127,7 @@ class PackScenario:
         )
 
     def _list_provoked_causes(self) -> tuple[str, ...]:
-        """Return the cause of each fault with an error code, `times` times (once if `times` is absent)."""
+        """Return the causes of the faults with an error code, each as often as its `times` says (default 1)."""
         causes = (classify_envelope(code) for code in self.fault_codes)
         counts = (fault.get("times", 1) for fault in self.faults)
         return tuple(cause for cause, count in zip(causes, counts, strict=False) for _ in range(count))
@@ -156,14 +156,14 @@ def draw_words(words: Mapping[str, Any], source: Random) -> JsonObject:
 
 
 def fill_values(value: Any, values: Mapping[str, Any]) -> Any:
-    """Return the JSON value with every placeholder `$name` replaced; `$$` becomes `$`.
+    """Return the JSON value with every placeholder `$name` or `${name}` replaced; `$$` becomes `$`.
 
-    A string that is only a placeholder becomes the value itself, which may be a number. In the member `tool` of an
-    object underscores replace spaces.
+    A string that is only `$name` becomes the value itself, which may be a number. In the member `tool` of an object
+    underscores replace spaces.
 
     Raises:
         KeyError: A placeholder has no value.
-        ValueError: A `$` is followed neither by a name nor by another `$`.
+        ValueError: A `$` begins neither a placeholder nor `$$`.
     """
     if isinstance(value, str):
         match = _PLACEHOLDER.fullmatch(value)
@@ -186,7 +186,7 @@ def _read_rows(name: str) -> list[JsonObject]:
 
 
 def _build_scenario(row: JsonObject, pack: JsonObject) -> PackScenario:
-    """Return the scenario of a row, in which the row's fields override those of the pack."""
+    """Return the scenario of a row. Fields of the row override those of the pack; the tools are the pack's."""
     shared_fields = {key: value for key, value in pack.items() if key not in ("scenarios", "tools")}
     return PackScenario(**freeze_row({**shared_fields, **row}), tools=offered_tools.build_pool(pack["tools"]))
 

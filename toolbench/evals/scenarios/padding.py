@@ -9,15 +9,15 @@ from toolbench.evals.scenarios.wording import fill_placeholders
 
 
 def pad_text(text: str, padding: Mapping[str, Any], values: Mapping[str, Any], source: Random) -> str:
-    """Return the text after many similar lines, one of which has the task's values.
+    """Return the user's message, preceded by many similar lines, one of which has the task's values.
 
     That line is at a random position, but never the last.
 
     Args:
         text: The user's message.
-        padding: `text`, the wording of a line with placeholders; `first` and `last`, lists of names; and `lines`, the
-            number of lines, at least 2. Without `lines` the text is returned unchanged.
-        values: The `first`, `last` and `number` of the task.
+        padding: `text`, the wording of a line with placeholders; `first` and `last`, lists of first and last names; and
+            `lines`, the number of lines, at least 2. Without `lines` the message is returned unchanged.
+        values: The values of the task, with `first`, `last` and `number`; not read without `lines`.
         source: The random generator.
     """
     if "lines" not in padding:

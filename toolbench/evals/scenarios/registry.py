@@ -18,8 +18,8 @@ _CASE_STUDY_SLUGS = (
     "tool_output_truncation",
     "chat_only",
 )
-SETS = ("simple", "typical", "extreme", "all")  # names of the presets on the pages
-SLUGS_BY_PRESET = {
+SETS = ("simple", "typical", "extreme", "all")  # the names that pages show; other keys of _SLUGS_BY_SET are synonyms
+_SLUGS_BY_SET = {
     **dict.fromkeys(("default", "smoke", "typical"), TYPICAL_SLUGS),
     "simple": ("happy_path", "chat_only"),
     "extreme": (*TYPICAL_SLUGS, "partial_success_failure", "tool_output_truncation"),
@@ -88,16 +88,16 @@ def group_scenarios() -> dict[str, tuple[Scenario, ...]]:
 
 
 def select_scenarios(tokens: str | Sequence[str]) -> tuple[Scenario, ...]:
-    """Return the scenarios that preset words, groups and slugs select, in the order of `list_scenarios`.
+    """Return the scenarios that names of sets, groups and scenarios select, in the order of `list_scenarios`.
 
     Case is ignored, and so are unknown words. If no word is known, the result is that of `typical`. The word `all`
-    selects the eight scenarios of the case study.
+    selects only the eight scenarios of the case study.
 
     Args:
         tokens: The words, separated by commas or as a sequence.
     """
     words = tokens.split(",") if isinstance(tokens, str) else tokens
-    slugs_by_word = _index_sets()
+    slugs_by_word = _index_slugs_by_word()
     slugs = {slug for word in words for slug in slugs_by_word.get(word.strip().lower(), (word.strip().lower(),))}
     selected = tuple(scenario for scenario in list_scenarios() if scenario.slug in slugs)
     return selected or tuple(scenario for scenario in list_scenarios() if scenario.slug in TYPICAL_SLUGS)
@@ -112,11 +112,11 @@ def list_unknown_words(tokens: str | Sequence[str]) -> tuple[str, ...]:
 
 def list_words() -> tuple[str, ...]:
     """Return every word that `select_scenarios` knows."""
-    return (*_index_sets(), *_index_versions())
+    return (*_index_slugs_by_word(), *_index_versions())
 
 
 @cache
-def _index_sets() -> dict[str, tuple[str, ...]]:
-    """Return the slugs by group and preset word; a preset word takes precedence over a group of its name."""
+def _index_slugs_by_word() -> dict[str, tuple[str, ...]]:
+    """Return the slugs of every group and set by its name; a set takes precedence over a group of the same name."""
     by_group = {name: tuple(scenario.slug for scenario in group) for name, group in group_scenarios().items()}
-    return {**by_group, **SLUGS_BY_PRESET}
+    return {**by_group, **_SLUGS_BY_SET}

@@ -16,16 +16,17 @@ class SeededDraws:
 
     Attributes:
         source: The random generator.
-        plain: Whether the first wording, the given order and no additional items are used instead of random ones.
+        plain: Whether `choice` returns the first item, `shuffle` the given order and `draw_sample` no items, instead of
+            random ones.
     """
 
     source: random.Random
     plain: bool
 
     @classmethod
-    def from_seed(cls, scenario: str, seed: int, *, plain: bool) -> "SeededDraws":
-        """Return the draws of a scenario; two scenarios draw independently of each other from the same seed."""
-        digest = hashlib.sha256(f"{scenario}:{seed}".encode()).digest()
+    def from_seed(cls, slug: str, seed: int, *, plain: bool) -> "SeededDraws":
+        """Return the draws of an instance; from the same seed, scenarios of different slugs draw independently."""
+        digest = hashlib.sha256(f"{slug}:{seed}".encode()).digest()
         return cls(random.Random(int.from_bytes(digest[:16], "big")), plain)
 
     def choice(self, items: Sequence[Item]) -> Item:

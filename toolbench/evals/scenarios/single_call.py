@@ -44,15 +44,15 @@ class ExpectedSingleCall:
         return () if self.is_match(arguments) else (f"$.{self.field}",)
 
     def to_expected_calls(self) -> ExpectedCalls:
-        """Return the expectations that consist of this call."""
+        """Return the expectations of a task that needs this call and no other."""
         call = ExpectedToolCall(self.tool, self.is_match, self.list_wrong_paths, {self.field: self.value})
         return ExpectedCalls(True, (call,))
 
 
 def judge(instance: Instance, loop_result: LoopResult, expected: ExpectedSingleCall) -> Verdict:
-    """Return the verdict on the first answer; a run that ends at the limit of one turn can pass.
+    """Return the verdict on the first answer; a run that ends at its limit of turns can pass.
 
-    The case study's rule is not applied, because the case study has no such scenario.
+    The case study's rule is not applied, because the case study has no scenario of this kind.
     """
     first = next((record for record in loop_result.turns if record.answer), None)
     results = first.results if first else ()
@@ -75,7 +75,7 @@ def judge(instance: Instance, loop_result: LoopResult, expected: ExpectedSingleC
 
 
 class SingleCallScenario(ABC):
-    """A scenario whose first answer is judged: it has to make one call with one right value."""
+    """A scenario that is judged by the first answer, which has to make one call with one right value."""
 
     control = False
     public = True
@@ -84,10 +84,10 @@ class SingleCallScenario(ABC):
 
     @abstractmethod
     def build_expected_call(self, instance: Instance) -> ExpectedSingleCall:
-        """Return the expected call."""
+        """Return the only call that the instance expects."""
 
     def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
-        """Return the expectations that consist of the expected call."""
+        """Return the expectations of the instance, which needs one call and no other."""
         return self.build_expected_call(instance).to_expected_calls()
 
     def judge(self, instance: Instance, loop_result: LoopResult, workspace: Workspace) -> Verdict:

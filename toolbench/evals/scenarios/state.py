@@ -31,13 +31,13 @@ RULE = (
 class StateScenario:
     """One row of data/state_scenarios.json, in one version of its wording.
 
-    An instance with the published wording sets /draft/foo to "bar", has the first wording of every rule, and is always
-    version 1; only its workspace id and its nonce are random. A drawn instance has random ids, key, value, wording,
-    order of tools, distractor tools and nonce; a seed gives the same values and tools in every version.
+    An instance with the published wording asks for "bar" in /draft/foo, has the first wording of every rule, and is
+    always version 1; only its workspace id and its nonce are random. A drawn instance has random ids, keys, value,
+    wordings, distractor tools, order of tools and nonce; a seed gives the same values and tools in every version.
 
     Attributes:
         rules: The names of the sentences of the system text.
-        messages: The expected messages of the model. Each consists of the names of its calls, joined by `+`.
+        messages: The expected messages of the model, each as the names of its calls, such as `get+wrong_patch`.
         behaviour: A name of BEHAVIOURS; "" for none.
         big_letters: The number of letters of /draft/big; 0 if the draft is empty.
     """
@@ -88,7 +88,7 @@ class StateScenario:
         )
 
     def open(self, instance: Instance) -> Workspace:
-        """Return a new workspace."""
+        """Return a new workspace with the draft and the answers of distractor tools."""
         values = instance.values
         draft = {"big": "x" * self.big_letters} if self.big_letters else {}
         return StateWorkspace(
@@ -96,7 +96,7 @@ class StateScenario:
         )
 
     def judge(self, instance: Instance, loop_result: LoopResult, workspace: Workspace) -> Verdict:
-        """Return the verdict by the state at the end and the scenario's behaviour."""
+        """Return the verdict by the state at the end of the run and the scenario's behaviour."""
         state_check = _check_state(instance, workspace)
         behaviour = BEHAVIOURS.get(self.behaviour, Behaviour())
         has_occurred = behaviour.has_occurred(loop_result) if behaviour.has_occurred else None
@@ -164,7 +164,7 @@ def _check_state(instance: Instance, workspace: Workspace) -> Check:
 
 
 def _find_problem(instance: Instance, loop_result: LoopResult, state_check: Check, behaviour: Behaviour) -> Problem:
-    """Return the problem of a failed trial whose run shows no problem."""
+    """Return the problem of a failed trial, for use if neither its turns nor its end show one."""
     if not has_calls(loop_result):
         return NO_TOOL_CALLS_PROBLEM
     if state_check.ok:

@@ -17,10 +17,10 @@ def load_state_tools() -> tuple[ToolDefinition, ...]:
 
 @cache
 def load_distractors() -> Mapping[str, tuple[ToolDefinition, Any]]:
-    """Return the tools that no task needs, by name, each with its fixed answer."""
+    """Return (tool, fixed answer) by name for the tools that no task needs."""
     return {row["name"]: (build_definition(row), row["answer"]) for row in read_table("state_tools")["distractors"]}
 
 
 def build_definition(row: JsonObject) -> ToolDefinition:
-    """Return the tool definition of a row of a data file; `exposed_to_model` is true if absent."""
+    """Return the tool definition of a row of a data file; without `exposed_to_model` a model sees the tool."""
     return ToolDefinition(row["name"], row["description"], row["parameters"], row.get("exposed_to_model", True))

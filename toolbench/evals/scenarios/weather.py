@@ -1,4 +1,4 @@
-"""The scenario of one call of get_weather, short enough for a small model."""
+"""The scenario that needs one call of get_weather, short enough for a small model."""
 
 from toolbench.engine.types import JsonObject
 from toolbench.evals.data_files import read_table
@@ -13,8 +13,8 @@ from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Workspace
 class WeatherScenario(SingleCallScenario):
     """The scenario in which the model is asked about the weather in a city.
 
-    With PUBLISHED_WORDING the seed selects the city, so that repeats differ, and the wording is the first one. A drawn
-    instance has a random city, a random wording and up to two distractor tools.
+    With PUBLISHED_WORDING the seed selects one of twelve cities, so that repeats differ, and the wordings are the first
+    ones. A drawn instance has a random city, random wordings and up to two distractor tools.
     """
 
     slug = "weather"
@@ -46,11 +46,11 @@ class WeatherScenario(SingleCallScenario):
         )
 
     def build_expected_call(self, instance: Instance) -> ExpectedSingleCall:
-        """Return the expected call."""
+        """Return the call that names the city of the instance."""
         return ExpectedSingleCall("get_weather", "city", instance.values["city"], loose=True)
 
     def open(self, instance: Instance) -> Workspace:
-        """Return the tools with their fixed answers."""
+        """Return a new workspace of the tools with their fixed answers."""
         weather = {"city": instance.values["city"], **_read_texts()["answer"]}
         distractor_answers = {name: answer for name, (_, answer) in load_distractors().items()}
         return FaultyTools({**distractor_answers, "get_weather": weather})

@@ -1,4 +1,4 @@
-"""Texts with placeholders, and the example messages in a scenario's prompt."""
+"""Filling of placeholders in texts, and rendering of the example messages in a scenario's prompt."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,11 @@ def _fill_text(text: str, values: Mapping[str, str]) -> str:
 
 @lru_cache(maxsize=1024)
 def _split_text(text: str) -> tuple[tuple[str, bool], ...]:
-    """Return (part, is_name) for each part of a template, a literal text or the name of a placeholder."""
+    """Return the parts of a template as (part, is_name): literal texts and names of placeholders.
+
+    Raises:
+        ValueError: A `$` begins neither a placeholder nor `$$`.
+    """
     parts, end = [], 0
     for match in Template.pattern.finditer(text):
         if match["invalid"] is not None:
@@ -49,11 +53,11 @@ def render_example_call(call: JsonObject) -> str:
 
 
 def render_example(heading: str, messages: Sequence[Sequence[JsonObject]], closing: str) -> str:
-    """Return the expected messages of the model as text.
+    """Return the expected messages of the model as text; each begins with a line `Message N`.
 
     Args:
         heading: The first line.
-        messages: The calls of each message; every message begins with a line `Message N`.
+        messages: The calls of each message but the last.
         closing: The text of the last message.
     """
     lines = [heading]
