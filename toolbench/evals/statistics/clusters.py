@@ -1,4 +1,4 @@
-"""Effective sample sizes of clustered counts, such as calls of one trial or trials of one instance."""
+"""Effective counts of correlated observations, such as the trials of one instance or the calls of one trial."""
 
 from dataclasses import dataclass
 from math import floor
@@ -34,8 +34,8 @@ class ClusterSums:
     def design_effect(self) -> float:
         """Return the variance of the share, divided by that of equally many independent trials; at least 1.
 
-        The greatest value is the mean cluster size, weighted by size. It is also returned if the correlation cannot be
-        estimated, because all trials pass, all fail, or there is one cluster.
+        The greatest value is the mean cluster size, weighted by size. It is also the value if the correlation cannot be
+        estimated because all trials pass, all trials fail, or there is only one cluster.
         """
         if not self.n or self.nn == self.n:  # every cluster has one trial
             return 1.0
@@ -49,8 +49,8 @@ class ClusterSums:
     def compute_effective_counts(self) -> tuple[int, int]:
         """Return the effective counts: (k, n) of independent trials with the same share and variance.
 
-        n is rounded down, to at least 1; k is the whole number of passes nearest to the share. Without trials they are
-        (0, 0).
+        n is rounded down, to at least 1; k is n times the share, rounded to the nearest integer. Without trials both
+        are 0.
         """
         if not self.n:
             return 0, 0

@@ -2,7 +2,7 @@
 
 The strata, such as scenarios, have Mantel-Haenszel weights. The interval combines the exact limits of both weighted
 shares (`combined_limits.py`), each at its effective sample size (Korn and Graubard). Fisher's test, conditional on the
-totals of every stratum, tests whether the sides are equal; over several strata their distributions are convolved.
+totals of every stratum, tests whether the sides are equal; the distributions of several strata are convolved.
 
 The interval excludes 0 exactly if both the test and the limits reject a difference of 0. If several comparisons are
 shown together, each has the level 1 − ALPHA / comparisons (Bonferroni), so that all intervals hold simultaneously.
@@ -21,7 +21,7 @@ from toolbench.evals.statistics.combined_limits import compute_difference_ends
 from toolbench.evals.statistics.shares import Reals, compute_exact_limits
 
 ALPHA = 0.05
-EQUAL_LIKELIHOOD_FACTOR = 1 + 1e-7  # probabilities up to this ratio count as equal, as in scipy and R
+EQUAL_LIKELIHOOD_FACTOR = 1 + 1e-7  # probabilities up to this ratio count as equal, as in R's fisher.test
 
 ComputeEnds = Callable[[float], tuple[float, float]]
 
@@ -52,7 +52,7 @@ class Difference:
         unadjusted_p_value: The two-sided p-value of this comparison alone. It is at most ALPHA / `comparisons` exactly
             if the interval excludes 0.
         test_p_value: The p-value of the test, before it is reconciled with the interval.
-        ends: Returns the ends of the interval at a given error, before it is reconciled with the test.
+        ends: Returns the ends of the interval at a given error, before the interval is reconciled with the test.
         comparisons: The number of comparisons that are shown together, this one included.
     """
 
@@ -99,10 +99,10 @@ def compute_difference(strata: Sequence[Stratum]) -> Difference | None:
 def reconcile_interval_with_test(
     value: float, test_p_value: float, ends: ComputeEnds, *, comparisons: int = 1
 ) -> Difference:
-    """Return a difference whose interval excludes 0 exactly if its p-value is at most the error.
+    """Return a difference whose interval excludes 0 exactly if its p-value is at most ALPHA / `comparisons`.
 
-    If the test does not reject equal sides, the interval is extended to 0. If it does and the interval still contains
-    0, the p-value becomes the error at which an end of the interval reaches 0.
+    If the test does not reject equal sides, the interval is extended to 0. If the test rejects them and the interval
+    contains 0, the p-value becomes the error at which an end of the interval reaches 0.
 
     Args:
         value: The difference observed.
@@ -112,7 +112,7 @@ def reconcile_interval_with_test(
     """
     alpha = ALPHA / comparisons
     p = test_p_value
-    for error in (ALPHA, alpha):  # the p-value agrees with the interval of this comparison alone, and with that shown
+    for error in (ALPHA, alpha):  # so that p agrees with the interval of this comparison alone and with the one shown
         if p <= error and not _excludes_zero(*ends(error)):
             p = max(_find_error_at_zero(ends, error), math.nextafter(error, 1))
     low, high = ends(alpha)
@@ -138,8 +138,8 @@ def _find_error_at_zero(ends: ComputeEnds, min_error: float) -> float:
 def _weight_counts(counts: Sequence[tuple[int, int]], weights: Sequence[float]) -> tuple[float, float]:
     """Return the weighted share as k of n, where n independent trials at one rate have the same variance.
 
-    The variance of a stratum is computed with one additional trial at the overall share, because the variance of few
-    trials is underestimated otherwise.
+    The variance of a stratum is computed with one additional trial at the weighted share, because the variance of few
+    trials is underestimated otherwise. If all trials pass or all fail, the strata count as having one rate.
 
     Args:
         counts: (k, n) of each stratum.
@@ -151,8 +151,8 @@ def _weight_counts(counts: Sequence[tuple[int, int]], weights: Sequence[float]) 
     trials = sum(weights) ** 2 / sum(spreads)
     if has_no_passes or has_no_failures:
         return 0.0 if has_no_passes else trials, trials
-    smoothed = [(k + share) / (n + 1) for k, n in counts]
-    within = sum(spread * each * (1 - each) for spread, each in zip(spreads, smoothed, strict=True)) / sum(spreads)
+    rates = [(k + share) / (n + 1) for k, n in counts]
+    within = sum(spread * rate * (1 - rate) for spread, rate in zip(spreads, rates, strict=True)) / sum(spreads)
     trials *= max(1.0, share * (1 - share) / within)
     return share * trials, trials
 
@@ -174,7 +174,7 @@ def compute_exact_p(strata: Sequence[Stratum]) -> float:
 
 
 def _compute_pass_distribution(stratum: Stratum) -> tuple[int, Reals]:
-    """Return the distribution of the second side's passes, given the totals of both sides together.
+    """Return the distribution of the second side's passes, given the passes of both sides together.
 
     Returns:
         The smallest possible number of passes, and the probability of each number from there.

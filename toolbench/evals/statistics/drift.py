@@ -18,8 +18,9 @@ from scipy.special import betaincinv, logsumexp, xlogy
 
 from toolbench.evals.statistics.shares import Reals
 
-# Rates after a drop, as shares of the bound. The evidence is averaged over them, because the size is not known before.
-_DROPS = np.arange(0.05, 1.0, 0.1)
+# A drop multiplies the rate by one of these factors. The evidence is averaged over them, because the size of a drop is
+# not known before.
+_DROP_FACTORS = np.arange(0.05, 1.0, 0.1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class RunSample:
 
     @property
     def mirrored(self) -> "RunSample":
-        """Return the sample in which the failed trials are the passed ones."""
+        """Return the sample with the failed trials counted as passed, and the passed ones as failed."""
         return RunSample(self.total - self.passed, self.answered)
 
 
@@ -65,12 +66,12 @@ def find_drift(baseline: tuple[RunSample, ...], since: tuple[RunSample, ...], er
     """Return the first change since the baseline; None if there is none.
 
     If the rate never changes, the probability that any call in a growing series returns a change is at most `error`. To
-    limit the probability for m series together to `error`, call it with error/m for each.
+    limit the probability for m series together to e, use the error e/m for each.
 
     Args:
         baseline: The runs of the baseline.
         since: The runs after them, the oldest first.
-        error: The error, as a fraction.
+        error: The largest probability of returning a change although the rate never changed, as a fraction.
     """
     drop = _find_drop(baseline, since, error / 2)
     rise = _find_drop([run.mirrored for run in baseline], [run.mirrored for run in since], error / 2)
@@ -108,17 +109,17 @@ def compute_imbalance(baseline: Iterable[RunSample], run: RunSample) -> float:
 
 
 def _find_drop(baseline: Sequence[RunSample], since: Sequence[RunSample], error: float) -> tuple[int, int] | None:
-    """Return the index of the run at which a drop was detected, and of the run at which it began.
+    """Return the indices in `since` of the run at which a drop was detected and of the run at which it began.
 
     Returns:
-        Both indices in `since`; None if no drop was detected.
+        (detected_index, start_index); None if no drop was detected.
     """
     baseline_total = sum(run.total for run in baseline)
     if not baseline_total or not since:
         return None
     bound = compute_lower_bound(sum(run.passed for run in baseline), baseline_total, error / 2)
-    limits = np.clip([bound - compute_imbalance(baseline, run) for run in since], 0.0, 1.0)
-    ratios = _list_log_ratios(since, limits)
+    lowest_rates = np.clip([bound - compute_imbalance(baseline, run) for run in since], 0.0, 1.0)
+    ratios = _list_log_ratios(since, lowest_rates)
     evidence = _accumulate_evidence(ratios)
     reached = np.flatnonzero(evidence >= -math.log(error / 2))
     if not reached.size:
@@ -127,42 +128,43 @@ def _find_drop(baseline: Sequence[RunSample], since: Sequence[RunSample], error:
     return detected_index, _find_likely_start(ratios[: detected_index + 1])
 
 
-def _list_log_ratios(since: Sequence[RunSample], limits: Reals) -> Reals:
-    """Return the logarithms of the likelihood ratios, a row for each run and a column for each of _DROPS.
+def _list_log_ratios(since: Sequence[RunSample], lowest_rates: Reals) -> Reals:
+    """Return the logarithms of the likelihood ratios, a row for each run and a column for each drop factor.
 
     Args:
         since: The runs.
-        limits: The lowest rate of each run without a drop; a drop multiplies it by a value of _DROPS.
+        lowest_rates: The lowest rate of each run without a drop; a drop multiplies it by a factor.
     """
     passed = np.array([run.passed for run in since], float)[:, None]
     failed = np.array([run.total - run.passed for run in since], float)[:, None]
-    ratios: Reals = xlogy(passed, _DROPS) + xlogy(failed, (1 - limits[:, None] * _DROPS) / (1 - limits[:, None]))
+    rates = lowest_rates[:, None]
+    ratios: Reals = xlogy(passed, _DROP_FACTORS) + xlogy(failed, (1 - rates * _DROP_FACTORS) / (1 - rates))
     return ratios
 
 
 def _compute_log_start_weights(count: int) -> Reals:
-    """Return the logarithm of the weight of each run as the start of a change.
+    """Return the logarithm of the weight of each run as the start of a drop by one factor.
 
-    The weights are 1/(1·2), 1/(2·3) and so on, divided by the number of _DROPS.
+    The weights are 1/(1·2), 1/(2·3) and so on, divided by the number of drop factors.
     """
     indices = np.arange(count)
-    log_weights: Reals = -np.log((indices + 1.0) * (indices + 2.0)) - math.log(len(_DROPS))
+    log_weights: Reals = -np.log((indices + 1.0) * (indices + 2.0)) - math.log(len(_DROP_FACTORS))
     return log_weights
 
 
 def _accumulate_evidence(ratios: Reals) -> Reals:
-    """Return the logarithm of the evidence after each run, over all starts and sizes of a drop."""
+    """Return the logarithm of the evidence after each run, summed over all starts and factors of a drop."""
     log_weights = _compute_log_start_weights(len(ratios))
     evidence = np.empty(len(ratios))
-    by_drop = np.full(len(_DROPS), -np.inf)
-    for index, ratio in enumerate(ratios):
-        by_drop = np.logaddexp(by_drop, log_weights[index]) + ratio
-        evidence[index] = logsumexp(by_drop)
+    by_factor = np.full(len(_DROP_FACTORS), -np.inf)
+    for index, run_ratios in enumerate(ratios):
+        by_factor = np.logaddexp(by_factor, log_weights[index]) + run_ratios
+        evidence[index] = logsumexp(by_factor)
     return evidence
 
 
 def _find_likely_start(ratios: Reals) -> int:
-    """Return the index of the run at which a change most likely began, judged after the last run."""
+    """Return the index of the run at which a drop most likely began, judged after the last run."""
     after = np.cumsum(ratios[::-1], axis=0)[::-1]
     return int(np.argmax(logsumexp(after, axis=1) + _compute_log_start_weights(len(ratios))))
 

@@ -12,8 +12,8 @@ class StoppingDesign:
     """The way in which the number of trials behind a count was determined.
 
     Attributes:
-        error: The smallest error of the cells with sequential stopping, as a probability; None if every number of
-            trials was fixed before the first trial.
+        error: The smallest error of the cells with sequential stopping, as a probability; None if the number of trials
+            of every cell was fixed before the first trial.
         cells: The number of cells that the count covers.
     """
 
@@ -55,8 +55,8 @@ def combine_stoppings(stoppings: Iterable[StoppingDesign]) -> StoppingDesign:
 def compute_interval(k: int, n: int, stopping: StoppingDesign = FIXED_STOPPING) -> tuple[float, float]:
     """Return the ends of the interval of k passes in n trials, as fractions.
 
-    It is the 95 % Wilson interval if every number of trials was fixed. With sequential stopping it is the anytime-valid
-    interval at the design's error: that of one rate for one cell, that of the mean rate for several cells. Without
+    It is the 95 % Wilson interval if the numbers of trials were fixed. With sequential stopping it is the anytime-valid
+    interval at the design's error: of one rate for one cell, of the mean rate for any other number of cells. Without
     trials it is (0, 1).
 
     Raises:

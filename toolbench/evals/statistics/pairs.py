@@ -1,8 +1,9 @@
 """Paired comparison of two sides that were tried on the same instances.
 
-The difference is the product of two figures: the share of discordant pairs, and the balance of their directions. Both
-have exact limits, which `combined_limits.py` combines. The interval excludes 0 exactly if the p-value is at most the
-error.
+In a discordant pair exactly one side passes. The difference is the product of two figures: the share of discordant
+pairs, and twice the second side's share of the passes in them, minus 1. Both shares have exact limits, which are
+combined for several splits of the error (`combined_limits.py`). The interval excludes 0 exactly if the p-value is at
+most the error.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from toolbench.evals.statistics.shares import compute_exact_limits
 
 
 def compute_paired_difference(shares: Sequence[tuple[float, float]]) -> Difference | None:
-    """Return the difference over shared instances, with the exact sign test (McNemar's).
+    """Return the second side's share minus the first's over shared instances, by the exact sign test (McNemar's).
 
     Args:
         shares: For each instance the share of passed trials on the first and on the second side. An instance counts as
@@ -32,9 +33,9 @@ def compute_paired_difference(shares: Sequence[tuple[float, float]]) -> Differen
     discordant, n = better + worse, len(shares)
 
     def ends(alpha: float) -> tuple[float, float]:
-        direction_tails, count_tails = split_tails(alpha)
-        better_low, better_high = compute_exact_limits(better, discordant, direction_tails)
-        discordant_low, discordant_high = compute_exact_limits(discordant, n, count_tails)
+        better_tails, discordant_tails = split_tails(alpha)
+        better_low, better_high = compute_exact_limits(better, discordant, better_tails)
+        discordant_low, discordant_high = compute_exact_limits(discordant, n, discordant_tails)
         low = (2 * better_low - 1) * np.where(better_low > 0.5, discordant_low, discordant_high)
         high = (2 * better_high - 1) * np.where(better_high < 0.5, discordant_low, discordant_high)
         return float(np.min(low)), float(np.max(high))
@@ -47,7 +48,7 @@ def compute_sign_p(better: float, worse: float) -> float:
 
     Args:
         better: The number of pairs in which only the second side passes; it need not be a whole number.
-        worse: The number of pairs in which only the first side passes.
+        worse: The same for pairs in which only the first side passes.
     """
     if better == worse:
         return 1.0

@@ -37,9 +37,9 @@ class PooledRate:
 def pool_samples(parts: Sequence[ScenarioSample]) -> PooledRate:
     """Return the mean share over the scenarios that have trials, with its interval.
 
-    If any cell has sequential stopping, the interval is the mean of the scenarios' anytime-valid intervals, each at an
-    equal part of the error. Else, if any trials are clustered, it is the exact interval of `k` and `n`; else it is
-    their Wilson interval. Without trials the rate is 0 with the interval (0, 1).
+    If any scenario has sequential stopping, the interval is the mean of the scenarios' anytime-valid intervals, each at
+    an equal part of the smallest error. Else it is an interval of the pooled `k` and `n`: the exact one if any trials
+    are clustered, else Wilson's. Without trials the rate is 0 with the interval (0, 1).
     """
     tried = [part for part in parts if part.n]
     if not tried:
@@ -59,7 +59,7 @@ def pool_samples(parts: Sequence[ScenarioSample]) -> PooledRate:
 def count_trials_per_scenario(
     parts: Sequence[ScenarioSample], target: float, indices: Collection[int], *, at_least: int = 0
 ) -> int | None:
-    """Return how many more trials of some scenarios raise the lower bound of the pooled rate to `target`.
+    """Return how many more trials of some scenarios raise the lower end of the pooled rate's interval to `target`.
 
     The additional trials are assumed to be independent and to pass at the scenario's observed share, or to pass all if
     the scenario has no trials.

@@ -18,7 +18,7 @@ def count_trials_to_detect(difference: float, *, share: float) -> int:
     Args:
         difference: The difference, as a fraction.
         share: The success of the first side, as a fraction. The second side is lower by `difference`; if `share` is
-            smaller than that, the second side is higher, but at most 1.
+            smaller than `difference`, the second side is higher by it, but at most 1.
 
     Raises:
         ValueError: `difference` is not between 0 and 1.
@@ -43,7 +43,8 @@ def find_detectable_difference(trials: int, *, share: float) -> float | None:
     Returns:
         The difference as a fraction, rounded up to whole percentage points; None if no possible difference is detected.
     """
-    # Differences above the largest possible one need at least as many trials, since the second side is at most 1.
+    # Differences that are not possible need no check: with them the second side has the share 1, which needs at least
+    # as many trials as the largest possible difference.
     differences = (points / 100 for points in range(1, 100))
     detected = (d for d in differences if count_trials_to_detect(d, share=share) <= trials)
     return next(detected, None)

@@ -42,7 +42,7 @@ class QuantileDifference:
 def compute_quantile_difference(
     first: Sequence[float], second: Sequence[float], q: float, *, comparisons: int = 1
 ) -> QuantileDifference | None:
-    """Return the difference of a quantile, with an interval that combines the limits of both sides.
+    """Return the difference of a quantile between two sides, with an interval that combines their limits.
 
     Args:
         first: The values of the first side, in any order.
@@ -70,8 +70,13 @@ def compute_quantile_difference(
 def _compute_limits(ordered: Reals, q: float, tails: Reals) -> tuple[Reals, Reals]:
     """Return the lower and the upper limits of the quantile at each tail probability.
 
-    The limits are order statistics, since the number of values up to the quantile is binomial. A limit that does not
-    exist is infinite.
+    The limits are order statistics, since the number of values up to the quantile is binomial. An open limit is
+    infinite.
+
+    Args:
+        ordered: The values in ascending order.
+        q: The quantile, as a fraction.
+        tails: The tail probabilities.
     """
     n = len(ordered)
     cumulative = bdtr(np.arange(n), n, q)

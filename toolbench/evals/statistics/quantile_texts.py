@@ -30,9 +30,9 @@ def render_quantile_bounds(quantile: Quantile) -> str:
 
 
 def _render_seconds(milliseconds: float, quantile: Quantile) -> str:
-    """Return seconds with as many decimal places as the quantile's value needs.
+    """Return seconds, rounded to as many decimal places as the quantile's value needs.
 
-    They are 1 if the value is at least 1 s, 2 from 0.1 s, and 3 below that.
+    The number of places is 1 if that value is at least 1 s, 2 if it is at least 0.1 s, and else 3.
     """
     places = 1 if quantile.value >= 1000 else 2 if quantile.value >= 100 else 3
     return format_rounded(milliseconds / 1000, places)

@@ -85,7 +85,7 @@ def compute_quantile_ranks(q: float, n: int) -> tuple[int, int | None, int | Non
 
 
 def count_more_answers_for_bounds(q: float, n: int) -> int:
-    """Return how many answers are needed beside `n` so that no bound of the quantile `q` is open.
+    """Return how many answers beyond `n` are needed so that no bound of the quantile `q` is open.
 
     Args:
         q: A fraction between 0 and 1.
@@ -100,10 +100,10 @@ def count_more_answers_for_bounds(q: float, n: int) -> int:
 def count_more_answers_for_limit(
     values: Sequence[float], q: float, limit: float, *, at_least: int = 0, step: int = 1
 ) -> int | None:
-    """Return how many answers are needed beside `values` so that the upper bound of a quantile is within a limit.
+    """Return how many answers beside `values` are needed so that the upper bound of a quantile is within a limit.
 
     The share of the answers beyond the limit is assumed to stay the same, with their number rounded up. With more
-    answers than returned, the bound may leave the limit again.
+    answers than returned, the bound may exceed the limit again.
 
     Args:
         values: At least one value, in any order.
@@ -113,8 +113,8 @@ def count_more_answers_for_limit(
         step: The number of answers that are added at a time.
 
     Returns:
-        The smallest such number, a multiple of `step`; None if a million would be too few, as they are if the quantile
-        is beyond the limit.
+        The smallest such number, a multiple of `step`; None if a million or more would be needed, or if no number is
+        enough because the quantile is beyond the limit.
     """
     n = len(values)
     beyond = int(np.count_nonzero(np.asarray(values, dtype=float) > limit))
@@ -136,9 +136,8 @@ def count_more_answers_for_limit(
 def compute_nearest_rank_percentile(values: Sequence[float], q: int) -> float:
     """Return the case study's percentile: of n sorted values the one at index floor(n · q / 100), from 0.
 
-    Without values it is 0.
-
-    It is only for comparisons with published figures and for exports. Use `compute_quantile` elsewhere.
+    Without values it is 0. Use this function only for comparisons with published figures and for exports, and
+    `compute_quantile` elsewhere.
 
     Args:
         values: The values, in any order.

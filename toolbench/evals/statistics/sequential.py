@@ -1,10 +1,10 @@
 """Anytime-valid intervals, which are valid at every interim analysis.
 
 An ordinary interval is valid for a number of trials that was fixed before the first one. If trials continue until the
-interval shows a desired result, its error is far greater than stated. Anytime-valid intervals come from nonnegative
-martingales by Ville's inequality: Robbins (1970), Statistical methods related to the law of the iterated logarithm;
-Howard, Ramdas, McAuliffe and Sekhon (2021), Time-uniform, nonparametric, nonasymptotic confidence sequences, Annals of
-Statistics 49(2).
+interval shows a desired result, the interval's error is far greater than stated. Anytime-valid intervals come from
+nonnegative martingales by Ville's inequality: Robbins (1970), Statistical methods related to the law of the iterated
+logarithm; Howard, Ramdas, McAuliffe and Sekhon (2021), Time-uniform, nonparametric, nonasymptotic confidence sequences,
+Annals of Statistics 49(2).
 """
 
 import math
@@ -54,8 +54,8 @@ def compute_anytime_mean_interval(k: int, n: int, error: float) -> tuple[float, 
     """Return the anytime-valid interval of the mean rate of trials with different rates, as fractions.
 
     The interval is for the sum of the counts of several cells with sequential stopping, and covers the mean of the
-    rates of all trials made. It comes from the normal mixture over sub-Gaussian sums of trials with a variance of at
-    most 1/4. For rates near 0 or 1 it is wider than the interval of one rate, because it assumes the largest variance.
+    rates of all trials made. It comes from the normal mixture over sub-Gaussian sums, with 1/4 as the largest variance
+    of a trial. For rates near 0 or 1 it is wider than the interval of one rate, because it assumes that variance.
 
     Args:
         k: The number of passes.

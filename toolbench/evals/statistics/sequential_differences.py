@@ -1,9 +1,9 @@
 """Anytime-valid intervals and p-values of the difference of two sides, for sequential stopping.
 
-Each side of each scenario has a mixture of likelihoods (`sequential.py`). The product of the mixtures divided by the
-likelihood is a martingale; rates at which it is at least 1/error are excluded. The interval contains the differences of
-the other rates, with Mantel-Haenszel weights; the p-value is the error at which an end of the interval reaches 0. Both
-assume that a side has one rate in each scenario.
+Each side of each scenario has a mixture of likelihoods (`sequential.py`). The product of the mixtures, divided by the
+likelihood, is a martingale; rates at which it is at least 1/error are excluded. The interval contains the differences
+of the other rates, with Mantel-Haenszel weights; the p-value is the error at which an end of the interval reaches 0.
+Interval and p-value assume that a side has one rate in each scenario.
 """
 
 import math
@@ -16,7 +16,7 @@ from toolbench.evals.statistics.differences import Difference, reconcile_interva
 from toolbench.evals.statistics.intervals import ScenarioSample
 from toolbench.evals.statistics.sequential import compute_log_mixture
 
-_MAX_MULTIPLIER = 1e9  # at this multiplier the rates are at their limits, 0 or 1
+_MAX_MULTIPLIER = 1e9  # at this multiplier of `_compute_tilted_rates` every rate is close to its limit, 0 or 1
 
 SamplePair = tuple[ScenarioSample, ScenarioSample]
 
@@ -48,7 +48,7 @@ def compute_sequential_difference(pairs: Sequence[SamplePair]) -> Difference | N
 def _compute_null_likelihood_ratio(samples: Sequence[ScenarioSample], weights: Sequence[float]) -> float:
     """Return the highest likelihood of the counts at a difference of 0, divided by the mixture; at most 1.
 
-    It is the anytime-valid p-value of the test whether the sides are equal.
+    It is the anytime-valid p-value of the test whether the difference is 0.
 
     Args:
         samples: The samples of both sides in all scenarios.
@@ -69,7 +69,8 @@ def _find_upper_limit(samples: Sequence[ScenarioSample], weights: Sequence[float
     """Return the largest weighted sum of rates that is not excluded at the error `alpha`.
 
     For a multiplier m, `_compute_tilted_rates` returns the rates that maximise the log likelihood plus m times the
-    weighted sum. The function searches the m at which the log likelihood falls to the threshold, or uses the largest m.
+    weighted sum. This function finds the m at which the log likelihood falls to the threshold, and uses _MAX_MULTIPLIER
+    if the log likelihood stays above it.
     """
     threshold = _sum_log_mixtures(samples) + math.log(alpha)
 
@@ -103,7 +104,7 @@ def _sum_weighted_rates(rates: Sequence[float], weights: Sequence[float]) -> flo
 
 
 def _compute_tilted_rate(sample: ScenarioSample, slope: float) -> float:
-    """Return the rate at which the derivative of the log likelihood is −`slope`."""
+    """Return the rate at which the derivative of the log likelihood is −`slope`; the observed share if `slope` is 0."""
     if not slope:
         return sample.k / sample.n
     root = math.sqrt((sample.n - slope) ** 2 + 4 * slope * sample.k)

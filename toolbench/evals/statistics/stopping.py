@@ -13,7 +13,7 @@ RULE_DESCRIPTIONS: Mapping[str, str] = {
     "best": "one configuration is better than every other in the same scenario",
 }
 RATE_NAMES: Mapping[str, str] = {"given": "answered success", "delivered": "end-to-end success"}
-FIRST_ANALYSIS_TRIALS, ANALYSIS_STEP_TRIALS = 10, 5  # trials per cell
+FIRST_ANALYSIS_TRIALS, ANALYSIS_STEP_TRIALS = 10, 5  # per cell, before the first interim analysis and between two
 
 
 class StoppingRuleError(ValueError):
@@ -40,15 +40,15 @@ class StoppingRule:
     width: float = 20
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "StoppingRule":
+    def from_json(cls, document: Mapping[str, Any]) -> "StoppingRule":
         """Return the rule from plain data; a missing field gets its default.
 
         Raises:
             StoppingRuleError: A field is unknown or has a wrong value.
         """
-        if unknown := sorted(set(value) - {field.name for field in fields(cls)}):
+        if unknown := sorted(set(document) - {field.name for field in fields(cls)}):
             raise StoppingRuleError(f"A stopping rule has no {unknown[0]}.")
-        rule = cls(**value)
+        rule = cls(**document)
         if problem := next(rule._iter_problems(), ""):
             raise StoppingRuleError(problem)
         return rule
@@ -58,7 +58,7 @@ class StoppingRule:
         if not all(isinstance(number, int | float) and not isinstance(number, bool) for number in numbers):
             yield "Error, target and width of a stopping rule must be numbers."
             return
-        if self.rule not in list(RULE_DESCRIPTIONS):
+        if self.rule not in list(RULE_DESCRIPTIONS):  # a list, since a wrong value need not be hashable
             yield f"There is no rule {self.rule}: choose from {', '.join(RULE_DESCRIPTIONS)}."
         if self.rate not in list(RATE_NAMES):
             yield f"There is no rate {self.rate}: choose from {', '.join(RATE_NAMES)}."
@@ -73,15 +73,16 @@ class StoppingRule:
         """Return the rule as plain data, which `from_json` accepts."""
         return asdict(self)
 
-    def compute_cell_error(self, competitors: int) -> float:
+    def compute_cell_error(self, cell_count: int) -> float:
         """Return the error of the interval of one cell.
 
-        With `best` the rule's error is divided, so that the intervals of all cells of a scenario hold simultaneously.
+        With `best` it is an equal part of the rule's error, so that the intervals of all cells of a scenario hold
+        simultaneously.
 
         Args:
-            competitors: The number of cells of the scenario.
+            cell_count: The number of cells of the scenario; 0 counts as 1.
         """
-        return self.error / max(1, competitors) if self.rule == "best" else self.error
+        return self.error / max(1, cell_count) if self.rule == "best" else self.error
 
     def __str__(self) -> str:
         rate, error = RATE_NAMES[self.rate], f"error {100 * self.error:g} %"
@@ -138,8 +139,8 @@ def _compare_with_target(target: float, low: float, high: float) -> str:
 def _find_best(intervals: Sequence[tuple[float, float]]) -> tuple[str, ...]:
     """Return the decision for each interval.
 
-    It is `beaten` if the interval lies below another one, `best` if it is the only one that does not, and "" if several
-    do not or there is only one interval.
+    The decision is `beaten` if the interval lies below another one. An interval that does not is `best` if there are
+    several intervals and all others are beaten, else undecided ("").
     """
     highest_low = max(low for low, _ in intervals)
     is_candidate = [high >= highest_low for _, high in intervals]
