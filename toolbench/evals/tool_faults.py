@@ -1,7 +1,8 @@
 """Tools that fail on purpose.
 
-A fault is an object with the name of the tool (`tool`), the kind of fault (`kind`) and the condition under which it
-occurs, which FaultyTools describes.
+A fault is an object with the name of the tool (`tool`), a key of FAULT_BY_KIND (`kind`) and the condition under which
+the fault occurs, which FaultyTools describes. The kind `slow` also needs the delay (`seconds`), the kind `oversized`
+the number of rows of its answer (`rows`).
 """
 
 import asyncio
@@ -22,8 +23,8 @@ class FaultyTools:
     """A workspace of tools with one fixed answer each, in which a tool may have one fault.
 
     A fault with `argument` and `prefix` affects calls in which the argument of that name does not begin with `prefix`.
-    A fault with `argument` and `most` affects calls in which it is no integer or is greater than `most`. Any other
-    fault affects the first `times` calls of the tool (default 1).
+    A fault with `argument` and `most` affects calls in which that argument is no integer or is greater than `most`. Any
+    other fault affects the first `times` calls of the tool (default 1).
 
     Args:
         answers: The answer of each tool, by name.
@@ -39,7 +40,7 @@ class FaultyTools:
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
         """Return the tool's answer or the result of its fault, or a refusal for an unknown tool.
 
-        A slow answer is an awaitable.
+        A delayed answer is an awaitable.
 
         Raises:
             ToolArgumentError: The fault refuses the arguments.
@@ -57,20 +58,20 @@ class FaultyTools:
         return {"called": copy.deepcopy(self._calls)}
 
 
-def run_fault(fault: JsonObject | None, arguments: JsonObject, number: int, answer: object) -> object:
-    """Return the answer of a tool, or the result of its fault if that affects the call.
+def run_fault(fault: JsonObject | None, arguments: JsonObject, call_number: int, answer: object) -> object:
+    """Return the answer of a tool, or the result of its fault if the fault affects the call.
 
     Args:
         fault: The tool's fault; None if it has none.
         arguments: The call's arguments.
-        number: The number of this call among those of the tool, from 1.
+        call_number: The number of this call among those of the tool, from 1.
         answer: The answer without a fault.
 
     Raises:
         ToolArgumentError: The fault refuses the arguments.
         RuntimeError: The fault is a crash.
     """
-    if fault is None or not _applies(fault, arguments, number):
+    if fault is None or not _affects_call(fault, arguments, call_number):
         return answer
     return FAULT_BY_KIND[fault["kind"]](fault, answer)
 
@@ -87,13 +88,13 @@ class DelayedAnswer:
         return self._answer
 
 
-def _applies(fault: JsonObject, arguments: JsonObject, number: int) -> bool:
+def _affects_call(fault: JsonObject, arguments: JsonObject, call_number: int) -> bool:
     if "prefix" in fault:
         return not str(arguments.get(fault["argument"], "")).startswith(fault["prefix"])
     if "most" in fault:
         value = arguments.get(fault["argument"])
         return not isinstance(value, int) or value > fault["most"]
-    return number <= int(fault.get("times", 1))
+    return call_number <= int(fault.get("times", 1))
 
 
 def _return_busy(fault: JsonObject, answer: object) -> object:
@@ -142,4 +143,7 @@ ERROR_CODE_BY_FAULT = {
     "oversized": "TOOL_OUTPUT_TOO_LARGE",
     "unserializable": "TOOL_OUTPUT_SERIALIZATION_ERROR",
 }
-"""The error code that the loop reports for a kind of fault; it reports none for a malformed answer."""
+"""The error code of a call that a fault of the kind makes fail.
+
+`slow` and `oversized` make a call fail only beyond the limits of time and size; `malformed` makes none fail.
+"""

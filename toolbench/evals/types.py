@@ -21,8 +21,9 @@ class Instance:
     Attributes:
         kind: PUBLISHED_WORDING or DRAWN.
         seed: The start of the random generator that drew the instance.
+        history: The messages between `system` and `user_text`.
         layer: The scenario's policy patch.
-        values: The drawn values that the scenario needs for judging.
+        values: The drawn values that the scenario needs for the workspace and for judging.
         prompt_version: The version of the wording.
         further: The user's messages after `user_text`; each is sent after the previous one is answered.
     """
@@ -66,7 +67,7 @@ class Check:
 
     Attributes:
         name: The condition that is checked, as text.
-        detail: More about the result, such as the reason why the check fails or a JSON path; "" for no more.
+        detail: More about the result, such as the reason why the check fails or a JSON path; may be "".
     """
 
     name: str
@@ -82,7 +83,7 @@ class ProblemLocation:
         turn: The turn, from 0.
         call: The index of the call in the turn, from 0; None if the problem concerns no call.
         path: The JSON path in the call's arguments or in the response.
-        sentence: The problem as a sentence with its turn and call.
+        sentence: The problem as a sentence with its turn and call, such as `Turn 2, parsed call 1: …`.
     """
 
     turn: int
@@ -101,7 +102,8 @@ class Verdict:
         parity_pass: Whether the trial passes by the case study's rule; None for cancelled, and if the case study does
             not have the scenario.
         failure_class: A code of evals/data/failure_classes.json; "" for a pass.
-        category: The case study's word for the failure; "" if its rule counts no failure.
+        category: The case study's word for the failure; "" if the trial does not fail by its rule or, where that rule
+            is not applied, by the outcome.
         sentence: The problem in plain words; "" for a pass.
         rule: The rule of a pass in plain words.
         behaviour_seen: Whether the scenario's behaviour occurred; None if the scenario names none.
@@ -109,7 +111,7 @@ class Verdict:
             nevertheless, for instance without a final text.
         first_bad: The first problem that no later step recovered from, or the end of a run that was broken off; None
             for a pass and for the outcomes na and cancelled.
-        counts: Counts of the trial by the names of its columns.
+        counts: Counts of the trial, by the columns of the trials table in which they are stored.
     """
 
     outcome: str
@@ -133,8 +135,8 @@ class Scenario(Protocol):
         group: tools, control, weather, intent, the name of a pack, `bfcl`, or for test cases of users `own` or
             `own_<group>`.
         intent: One plain sentence for the pages.
-        control: Whether it is a control scenario, which shows whether the model answers at all.
-        public: Whether its texts are public, so that models may have been trained on them.
+        control: Whether the scenario is a control, which shows whether the model answers at all.
+        public: Whether the scenario's texts are public, so that models may have been trained on them.
         methods: The methods that can express the task without further settings. Only tests and the benchmark of
             causes choose by them: a run may use any method.
         min_requests: A lower bound of the number of requests of a trial that passes.

@@ -18,8 +18,8 @@ from toolbench.evals.user_cases.definition import CaseExpectation, ExpectedCall,
 from toolbench.evals.user_cases.fault_rows import list_fault_causes
 from toolbench.evals.user_cases.matchers import Mismatch, is_optional, iter_mismatches
 
-_MAX_NAMED_CALLS = 1000  # of one check, whose `times` may be any number; above the number of calls that runs make
-_WRONG_CALL_COST, _WRONG_ARGUMENT_COST, _FAILED_CALL_COST = 1e4, 1e2, 1.0  # each above 99 of the next cheaper one
+_MAX_NAMED_CALLS = 1000  # limit of `times`, which may be any number, when a check's calls are listed; runs make fewer
+_WRONG_CALL_COST, _WRONG_ARGUMENT_COST, _FAILED_CALL_COST = 1e4, 1e2, 1.0  # each is 100 times the next cheaper one
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class CallPair:
 
     Attributes:
         made: The call that was made; None if none was matched.
-        mismatches: The mismatches of each expected or given argument by name, empty for a right one; no entries if no
-            call was matched.
+        mismatches: The mismatches of each argument that is expected or given, by name; empty for a right argument.
+            There are no entries if no call was matched.
     """
 
     expected: ExpectedCall
@@ -43,7 +43,7 @@ class CallComparison:
 
     Attributes:
         pairs: A pair for each expected call, in order.
-        others: The calls that were not matched, without failed calls if a later call of their tool succeeded.
+        others: The calls that were not matched, except failed calls whose tool succeeded in a later call.
     """
 
     pairs: tuple[CallPair, ...]
@@ -54,9 +54,9 @@ def compare_calls(expect: CaseExpectation, loop_result: LoopResult) -> CallCompa
     """Return the calls of a trial, matched with the expected ones.
 
     As many valid calls as possible are matched; a valid call may have failed. Among matchings of equally many calls,
-    the one with the fewest wrong calls is chosen, then with the fewest wrong arguments, then with the fewest failed
-    calls. If the order matters, calls are matched only in the order of the expected ones. A failed call is ignored if a
-    later call of its tool succeeded, unless it has the right arguments of an expected call.
+    the one with the fewest wrong calls is chosen, then the one with the fewest wrong arguments, then the one with the
+    fewest failed calls. If the order matters, calls are matched only in the order of the expected ones. A failed call
+    whose tool succeeded in a later call is ignored, unless it has the right arguments of an expected call.
     """
     made = tuple(iter_calls(loop_result))
     last_successes = {call.tool: index for index, call in enumerate(made) if call.ok}
@@ -75,11 +75,11 @@ def compare_calls(expect: CaseExpectation, loop_result: LoopResult) -> CallCompa
 
 
 def iter_checks(comparison: CallComparison, *, are_others_allowed: bool) -> Iterator[Check]:
-    """Yield a check of every expected call and each of its arguments, then one that no other call is made.
+    """Yield checks of every expected call and of the arguments of its match, then one that no other call is made.
 
     Args:
         comparison: The matched calls.
-        are_others_allowed: Whether other calls are permitted; then there is no check of them.
+        are_others_allowed: Whether other calls are permitted; if they are, the last check is omitted.
     """
     totals = Counter(pair.expected.name for pair in comparison.pairs)
     numbers: Counter[str] = Counter()
@@ -125,16 +125,16 @@ def _list_names(calls: Sequence[ExpectedToolCall]) -> tuple[str, ...]:
 
 
 def _iter_named_tools(case: UserCase) -> Iterator[str]:
-    """Yield the tools that checks name as called, once for each such call beyond the expected calls.
+    """Yield the tools that checks require to be called, once for each call beyond the expected calls.
 
-    A check names at most _MAX_NAMED_CALLS calls. Both tools of a `before` row are among them, although its check holds
-    without a call of the second one.
+    A `called` row requires at most _MAX_NAMED_CALLS calls here. Both tools of a `before` row are yielded, although its
+    check holds without a call of the second one.
     """
-    expected = Counter(call.name for call in case.expect.calls)
+    expected_counts = Counter(call.name for call in case.expect.calls)
     for row in case.expect.checks:
         if tool := row.get("called"):
-            yield from [tool] * (min(row.get("times", 1), _MAX_NAMED_CALLS) - expected[tool])
-        yield from (tool for tool in row.get("before", ()) if not expected[tool])
+            yield from [tool] * (min(row.get("times", 1), _MAX_NAMED_CALLS) - expected_counts[tool])
+        yield from (tool for tool in row.get("before", ()) if not expected_counts[tool])
 
 
 def compare_arguments(expected: ExpectedCall, arguments: dict[str, object]) -> dict[str, tuple[Mismatch, ...]]:
@@ -145,7 +145,8 @@ def compare_arguments(expected: ExpectedCall, arguments: dict[str, object]) -> d
         arguments: The arguments of the call that was made.
 
     Returns:
-        The mismatches of every expected or given argument by its name; empty for a right one.
+        The mismatches of each argument that is expected or given, by name; empty for a right argument. If
+        `expected.loose`, an unexpected argument with the value null is ignored.
     """
     mismatches: dict[str, tuple[Mismatch, ...]] = {}
     if expected.loose:
@@ -172,7 +173,7 @@ def _find_mismatches(expected: ExpectedCall, expected_value: Any, given: Any, pa
 
 
 def _normalise(value: Any) -> Any:
-    """Return the value with its texts in lower case and with single spaces."""
+    """Return the value with its strings, but not its keys, in lower case and with single spaces between words."""
     if isinstance(value, str):
         return " ".join(value.split()).casefold()
     if isinstance(value, list):

@@ -1,18 +1,18 @@
-"""The checks that a test case may have: a closed set of data rows, so that no user input is executed.
+"""The checks that a test case may have: rows of a closed set of kinds, so that no user input is executed.
 
-Rows about the final text; case is ignored:
+Rows about the final text (case is ignored):
 
-- {"answer_contains": text}, {"answer_lacks": text}
-- {"answer_is": text}: it is the text; white space at both ends is ignored
-- {"answer_names": text}: it contains the text as whole words
-- {"answer_given": true}: it is not blank
-- {"answer_asks": true}: it contains a question mark
-- {"answer_done": true}: it is the case study's final sentence
+- {"answer_contains": text}, {"answer_lacks": text}: the final text contains the text, or does not
+- {"answer_is": text}: the final text is the text; white space at both ends is ignored
+- {"answer_names": text}: the final text contains the text as whole words
+- {"answer_given": true}: the final text is not blank
+- {"answer_asks": true}: the final text contains a question mark
+- {"answer_done": true}: the final text is the case study's final sentence
 
 Rows about calls:
 
-- {"called": tool, "times": n}: the number of valid calls of the tool; without `times` at least one
-- {"not_called": tool}, or {"called": tool, "times": 0}: it is not called, not even by a call that is not valid
+- {"called": tool, "times": n}: the tool has exactly n valid calls; without `times` at least one
+- {"not_called": tool}, or {"called": tool, "times": 0}: the tool has no call, valid or not
 - {"calls_at_most": n}: at most n calls are made, valid or not
 - {"before": [first, second]}: the tool `first` has a valid call, and before any call of the tool `second`
 - {"together": n}: one message has at least n calls
@@ -92,7 +92,7 @@ def iter_check_problems(row: Any, tools: Collection[str]) -> Iterator[str]:
     else:
         is_valid = isinstance(value, str) and bool(value)
     if not is_valid:
-        yield f"{kind} takes {_VALUE_BY_KIND.get(kind, 'a text')}."
+        yield f"{kind} takes {_VALUE_DESCRIPTIONS.get(kind, 'a text')}."
         return
     names = value if kind == "before" else [value] if kind in ("called", "not_called") else []
     yield from (f"There is no tool {name} in this test case." for name in names if name not in tools)
@@ -136,7 +136,7 @@ def _check_called(row: JsonObject, loop_result: LoopResult) -> Check:
 
 
 def _count_called(row: JsonObject, loop_result: LoopResult) -> int:
-    """Return the number of calls that count for a row of the kind `called`: the valid ones or, for 0 times, all."""
+    """Return the number of calls that count for a `called` row: for 0 times all of its tool, else the valid ones."""
     calls = [call for call in iter_calls(loop_result) if call.tool == row["called"]]
     return len(calls) if row.get("times") == 0 else sum(is_valid_call(call.result) for call in calls)
 
@@ -209,7 +209,7 @@ _CLASS_BY_KIND = {
     "calls_at_most": "too_many_calls",
     "together": "not_parallel",
 }
-_VALUE_BY_KIND = {
+_VALUE_DESCRIPTIONS = {
     "calls_at_most": "a whole number from 0",
     "together": "a whole number from 2",
     "before": "a list of two tools",

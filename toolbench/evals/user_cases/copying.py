@@ -93,10 +93,10 @@ def _copy_single_call(scenario: WeatherScenario | IntentScenario, instance: Inst
     [call] = scenario.build_expected_calls(instance).calls
     workspace = scenario.open(instance)
     answer = workspace.call(call.tool, dict(call.arguments or {}), "")
-    loose = isinstance(scenario, WeatherScenario)
+    is_loose = isinstance(scenario, WeatherScenario)
     return {
         "results": _build_distractor_results(instance) | _build_results({call.tool: answer}),
-        "expect": {"name": call.tool, "arguments": call.arguments, "more": True, "loose": loose},
+        "expect": {"name": call.tool, "arguments": call.arguments, "more": True, "loose": is_loose},
     }
 
 
@@ -115,7 +115,7 @@ def _copy_task(scenario: PackScenario, instance: Instance) -> JsonObject:
 
 
 def _build_call(call: JsonObject) -> JsonObject:
-    ignored = {name: {TYPE: list(TYPES), OPTIONAL: True} for name in call.get("any", ())}
+    ignored = {name: {TYPE: list(TYPES), OPTIONAL: True} for name in call.get("any", ())}  # match any value and none
     return {"name": call["tool"], "arguments": {**call["arguments"], **ignored}, "loose": True}
 
 

@@ -19,7 +19,7 @@ class ExpectedCall:
         name: The name of the tool.
         arguments: The expected values, or matchers (matchers.py), by the arguments' names.
         more: Whether the call may have further arguments.
-        loose: Whether differences of case and of the amount of white space in texts are ignored, as is a null for an
+        loose: Whether the case of strings and the amount of white space in them are ignored, and also a null for an
             argument that is not expected.
     """
 
@@ -100,7 +100,10 @@ def build_definition(tool: Mapping[str, Any]) -> ToolDefinition:
 
 
 def case_to_json(case: UserCase) -> JsonObject:
-    """Return the case as plain data, which `parse.parse_case` reads; empty optional members are omitted."""
+    """Return the case as plain data, which `parse.parse_case` reads.
+
+    Optional members that are empty, false or null are omitted.
+    """
     document: JsonObject = {
         "messages": list(case.messages),
         "tools": list(case.tools),

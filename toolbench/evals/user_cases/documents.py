@@ -16,9 +16,9 @@ from toolbench.engine.strict_json import MAX_DEPTH, is_too_deep
 
 MAX_CHARACTERS = 1_000_000
 MAX_YAML_CHARACTERS = 300_000
-MAX_SURROGATE_YAML_CHARACTERS = 60_000  # surrogate escapes need PyYAML's own, slower reader
+MAX_SURROGATE_YAML_CHARACTERS = 60_000  # smaller, since surrogate escapes need PyYAML's own, slower reader
 _TOO_DEEP_TEXT = f"This is nested deeper than {MAX_DEPTH} levels."
-_JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]')
+_JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]')  # a string, or one of { } [ ] , :
 _YAML_TAG_PREFIX = "tag:yaml.org,2002:"
 _ALLOWED_TAGS = frozenset(_YAML_TAG_PREFIX + name for name in ("str", "int", "float", "bool", "null", "map", "seq"))
 
@@ -93,15 +93,15 @@ class _SurrogateLoader(_PlainDataConstructor, yaml.SafeLoader):
 
 
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
-_JSON_NUMBER = r"-?(?:0|[1-9][0-9]*)"
+_JSON_INTEGER = r"-?(?:0|[1-9][0-9]*)"
 _Loader.yaml_implicit_resolvers = {}
-for _name, _pattern, _first in (
+for _name, _pattern, _first_characters in (
     ("null", r"^(?:null|~|)$", ["n", "~", ""]),
     ("bool", r"^(?:true|false)$", ["t", "f"]),
-    ("int", rf"^{_JSON_NUMBER}$", list("-0123456789")),
-    ("float", rf"^{_JSON_NUMBER}(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$", list("-0123456789")),
+    ("int", rf"^{_JSON_INTEGER}$", list("-0123456789")),
+    ("float", rf"^{_JSON_INTEGER}(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$", list("-0123456789")),
 ):  # only the values of JSON, `~` and an empty value are recognised: `no`, `12:30` and `2026-11-22` are strings
-    _Loader.add_implicit_resolver(f"{_YAML_TAG_PREFIX}{_name}", re.compile(_pattern), _first)
+    _Loader.add_implicit_resolver(f"{_YAML_TAG_PREFIX}{_name}", re.compile(_pattern), _first_characters)
 _SurrogateLoader.yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
 _PlainDataConstructor.add_constructor(f"{_YAML_TAG_PREFIX}float", lambda loader, node: _parse_finite(node.value))
 
@@ -142,7 +142,7 @@ def find_line(text: str, place: Sequence[str | int]) -> int | None:
 
     Args:
         text: The document.
-        place: The keys and indices that lead to the value. If there is no such value, the nearest value around it
+        place: The keys and indices that lead to the value. If a key or index does not exist, the value that lacks it
             counts.
 
     Returns:
@@ -163,7 +163,10 @@ def find_line(text: str, place: Sequence[str | int]) -> int | None:
 
 @lru_cache(maxsize=1)
 def _compose(text: str) -> Node | None:
-    """Return the nodes of a YAML or JSON document, read as YAML; tabs, which YAML refuses, become spaces."""
+    """Return the root node of a YAML or JSON document, read as YAML; None if it is empty.
+
+    Tabs, which YAML does not accept as indentation, become spaces.
+    """
     node: Node | None = yaml.compose(text.replace("\t", " "), Loader=yaml.CSafeLoader)
     return node
 

@@ -20,7 +20,7 @@ _OPEN_KEYWORDS = {"additionalProperties", "patternProperties", "$ref", "allOf", 
 def list_schema_violations(case: UserCase) -> tuple[str, ...]:
     """Return the violations of the expected calls as texts such as `cancel_order $.order: is required`.
 
-    The values of arguments that contain a matcher are not checked. A missing argument is no violation if the call may
+    The value of an argument is not checked if it contains a matcher. A missing argument is no violation if the call may
     have further arguments.
     """
     tools = {tool.name: tool for tool in case.definitions}
@@ -40,7 +40,7 @@ def _find_violations(tool: ToolDefinition, call: ExpectedCall) -> Iterator[Schem
 
 
 def _find_unknown_arguments(tool: ToolDefinition, call: ExpectedCall) -> Iterator[SchemaError]:
-    """Yield arguments that the schema permits but does not name."""
+    """Yield an error for each argument that the schema permits but does not name."""
     properties = tool.parameters.get("properties")
     if not isinstance(properties, Mapping) or tool.parameters.keys() & _OPEN_KEYWORDS:
         return

@@ -1,9 +1,9 @@
 """Faults that a test case may give its simulated tools: {"kind": name} with the fields of the kind.
 
-The kinds are in evals/tool_faults.py. `times` is the number of first calls that fail, 1 if absent. A fault of the kind
-`refuses` affects every call whose `argument` does not begin with `prefix`. A fault of the kind `oversized` may instead
-affect every call whose `argument` is no integer or is greater than `most`. `seconds` is the delay of a `slow` tool,
-`rows` the number of rows of an `oversized` answer.
+The kinds are in evals/tool_faults.py. A fault affects the first `times` calls of its tool, 1 if absent. There are two
+exceptions: a fault of the kind `refuses` affects every call whose `argument` does not begin with `prefix`, and one of
+the kind `oversized` with `argument` and `most` affects every call whose `argument` is no integer or is greater than
+`most`. `seconds` is the delay of a `slow` tool, `rows` the number of rows of an `oversized` answer.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -58,19 +58,20 @@ def iter_fault_problems(fault: Any) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def list_fault_codes(case: UserCase) -> tuple[str, ...]:
-    """Return the error codes of failed calls that the faults of a case lead to, each once."""
+    """Return the error codes of the calls that the faults of a case make fail, each code once."""
     return tuple(dict.fromkeys(code for code, _ in _iter_codes(case)))
 
 
 def list_fault_causes(case: UserCase) -> tuple[str, ...]:
-    """Return the cause of each fault that makes calls fail, `times` times (once if `times` is absent)."""
+    """Return the causes of the faults that make calls fail, each as often as its `times` says (default 1)."""
     return tuple(classify_envelope(code) for code, times in _iter_codes(case) for _ in range(times))
 
 
 def _iter_codes(case: UserCase) -> Iterator[tuple[str, int]]:
     """Yield the error code of each fault that makes calls fail, and its `times` (1 if absent).
 
-    A slow tool makes calls fail only if the case has a time limit of tools and the delay reaches it.
+    A slow tool makes calls fail only if the case has a time limit for tools and the delay reaches it. An oversized
+    answer is assumed to exceed the size limit.
     """
     for entry in case.results.values():
         fault = entry.get("fault", {})

@@ -80,11 +80,11 @@ def is_same_json(first: Any, second: Any) -> bool:
 def iter_matcher_problems(
     expected: Any, place: tuple[str | int, ...] = ()
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Yield each mistake in the matchers of an expected value, as its path and a sentence.
+    """Yield each mistake in the matchers of an expected value, as the path of the mistake and a sentence.
 
     Args:
         expected: The expected value.
-        place: The path to the value, which precedes the yielded paths.
+        place: The path of the value, with which the yielded paths begin.
     """
     if len(place) > _MAX_DEPTH:
         yield place, "This is nested too deeply: write it with fewer levels."
@@ -94,8 +94,8 @@ def iter_matcher_problems(
         for key, value in expected.items():
             yield from iter_matcher_problems(value, (*place, key))
     elif isinstance(expected, list):
-        for number, value in enumerate(expected):
-            yield from iter_matcher_problems(value, (*place, number))
+        for index, value in enumerate(expected):
+            yield from iter_matcher_problems(value, (*place, index))
 
 
 def _compare_with_matcher(expected: Mapping[str, Any], given: Any, path: str) -> Iterator[Mismatch]:
@@ -130,8 +130,8 @@ def _compare_with_list(expected: list[Any], given: Any, path: str) -> Iterator[M
     elif len(given) != len(expected):
         yield Mismatch(path, f"{len(given)} items instead of {len(expected)}")
     else:
-        for number, (expected_item, given_item) in enumerate(zip(expected, given, strict=True)):
-            yield from iter_mismatches(expected_item, given_item, f"{path}{render_json_path([number])[1:]}")
+        for index, (expected_item, given_item) in enumerate(zip(expected, given, strict=True)):
+            yield from iter_mismatches(expected_item, given_item, f"{path}{render_json_path([index])[1:]}")
 
 
 def _is_json_type(given: Any, name: str) -> bool:
@@ -156,8 +156,8 @@ def _iter_matcher_key_problems(expected: Mapping[str, Any], place: tuple[str | i
     if not isinstance(options, list) or not options:
         yield (*place, ANY_OF), "$any_of takes a list of at least one value."
     else:
-        for number, option in enumerate(options):
-            yield from iter_matcher_problems(option, (*place, ANY_OF, number))
+        for index, option in enumerate(options):
+            yield from iter_matcher_problems(option, (*place, ANY_OF, index))
     names = expected.get(TYPE, "null")
     is_name_list = isinstance(names, str) or (isinstance(names, list) and bool(names))
     if not is_name_list or not all(name in TYPES for name in _to_list(names)):
