@@ -73,7 +73,7 @@ def test_stopping_rule_from_json_refuses_invalid_rule_with_a_sentence(invalid: d
 def test_stopping_rule_survives_json() -> None:
     rule = StoppingRule("width", rate="delivered", error=0.1, width=15)
     assert StoppingRule.from_json(rule.to_json()) == rule
-    assert str(rule) == "end-to-end success known within 15 points, error 10 % a cell"
+    assert str(rule) == "end-to-end success with an interval at most 15 points wide, error 10 % a cell"
 
 
 @pytest.mark.parametrize("rate", [0.85, 0.9, 0.95])
@@ -95,7 +95,7 @@ def test_simulate_cells_separates_unequal_and_rarely_equal_cells() -> None:
 
 def test_stopping_rule_text_names_rate_aim_and_error() -> None:
     assert str(StoppingRule()) == "answered success against 90 %, error 5 % a cell"
-    assert str(StoppingRule("width")) == "answered success known within 20 points, error 5 % a cell"
+    assert str(StoppingRule("width")) == "answered success with an interval at most 20 points wide, error 5 % a cell"
     assert str(StoppingRule("best")) == "the best answered success of every scenario, error 5 % a scenario"
 
 

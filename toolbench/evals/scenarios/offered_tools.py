@@ -9,7 +9,7 @@ from toolbench.evals.scenarios.seeded_draws import SeededDraws
 from toolbench.evals.scenarios.tools import build_definition
 
 ToolPool = tuple[ToolDefinition, ...]
-_SIMILAR_TOOL_COUNT = 3  # similar tools are chosen before random ones, since a model easily confuses them
+_SIMILAR_TOOL_COUNT = 3  # chosen before random ones, since a model easily confuses similar tools with needed ones
 
 
 def build_pool(rows: Any) -> ToolPool:
@@ -29,9 +29,9 @@ def build_pool(rows: Any) -> ToolPool:
 def choose_tools(pool: ToolPool, needed_names: Sequence[str], offered: int, draw: SeededDraws) -> ToolPool:
     """Return the tools that an instance offers.
 
-    The needed tools are chosen first, then the three whose names share most words with theirs, then random ones. If
-    no tool is needed, the first three of the pool come before random ones. The chosen tools stay in this order if
-    `draw.plain`; else they are shuffled.
+    The needed tools are chosen first, then the three whose names share the most words with the name of a needed tool,
+    then random ones. If no tool is needed, the first three of the pool come before random ones. The chosen tools stay
+    in this order if `draw.plain`; else they are shuffled.
 
     Args:
         pool: The tools of the pack.

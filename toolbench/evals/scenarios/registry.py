@@ -87,25 +87,25 @@ def group_scenarios() -> dict[str, tuple[Scenario, ...]]:
     return {name: tuple(scenario for scenario in list_scenarios() if scenario.group == name) for name in names}
 
 
-def select_scenarios(tokens: str | Sequence[str]) -> tuple[Scenario, ...]:
+def select_scenarios(selection: str | Sequence[str]) -> tuple[Scenario, ...]:
     """Return the scenarios that names of sets, groups and scenarios select, in the order of `list_scenarios`.
 
     Case is ignored, and so are unknown words. If no word is known, the result is that of `typical`. The word `all`
     selects only the eight scenarios of the case study.
 
     Args:
-        tokens: The words, separated by commas or as a sequence.
+        selection: The words, separated by commas or as a sequence.
     """
-    words = tokens.split(",") if isinstance(tokens, str) else tokens
+    words = selection.split(",") if isinstance(selection, str) else selection
     slugs_by_word = _index_slugs_by_word()
     slugs = {slug for word in words for slug in slugs_by_word.get(word.strip().lower(), (word.strip().lower(),))}
     selected = tuple(scenario for scenario in list_scenarios() if scenario.slug in slugs)
     return selected or tuple(scenario for scenario in list_scenarios() if scenario.slug in TYPICAL_SLUGS)
 
 
-def list_unknown_words(tokens: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the words that `select_scenarios` ignores, for a warning."""
-    words = tokens.split(",") if isinstance(tokens, str) else tokens
+def list_unknown_words(selection: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the words of a selection that `select_scenarios` ignores, for a warning."""
+    words = selection.split(",") if isinstance(selection, str) else selection
     known_words = set(list_words())
     return tuple(word.strip() for word in words if word.strip() and word.strip().lower() not in known_words)
 

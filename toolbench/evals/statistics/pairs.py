@@ -1,9 +1,8 @@
 """Paired comparison of two sides that were tried on the same instances.
 
-In a discordant pair exactly one side passes. The difference is the product of two figures: the share of discordant
-pairs, and twice the second side's share of the passes in them, minus 1. Both shares have exact limits, which are
-combined for several splits of the error (`combined_limits.py`). The interval excludes 0 exactly if the p-value is at
-most the error.
+The difference is d · (2b − 1). d is the share of discordant pairs, in which exactly one side passes; b is the share of
+these pairs in which the second side passes. Both shares have exact limits, which are combined for several splits of the
+confidence (`combined_limits.py`). The interval excludes 0 exactly if the p-value is at most the error.
 """
 
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from toolbench.evals.statistics.shares import compute_exact_limits
 
 
 def compute_paired_difference(shares: Sequence[tuple[float, float]]) -> Difference | None:
-    """Return the second side's share minus the first's over shared instances, by the exact sign test (McNemar's).
+    """Return the difference of the sides' shares over the same instances, with McNemar's exact sign test.
 
     Args:
         shares: For each instance the share of passed trials on the first and on the second side. An instance counts as

@@ -85,7 +85,7 @@ def compute_quantile_ranks(q: float, n: int) -> tuple[int, int | None, int | Non
 
 
 def count_more_answers_for_bounds(q: float, n: int) -> int:
-    """Return how many answers beyond `n` are needed so that no bound of the quantile `q` is open.
+    """Return how many more answers than `n` are needed so that no bound of the quantile `q` is open.
 
     Args:
         q: A fraction between 0 and 1.
@@ -100,7 +100,7 @@ def count_more_answers_for_bounds(q: float, n: int) -> int:
 def count_more_answers_for_limit(
     values: Sequence[float], q: float, limit: float, *, at_least: int = 0, step: int = 1
 ) -> int | None:
-    """Return how many answers beside `values` are needed so that the upper bound of a quantile is within a limit.
+    """Return how many more answers than `values` are needed so that a quantile's upper bound is within a limit.
 
     The share of the answers beyond the limit is assumed to stay the same, with their number rounded up. With more
     answers than returned, the bound may exceed the limit again.

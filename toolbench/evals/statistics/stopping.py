@@ -89,7 +89,7 @@ class StoppingRule:
         if self.rule == "threshold":
             return f"{rate} against {self.target:g} %, {error} a cell"
         if self.rule == "width":
-            return f"{rate} known within {self.width:g} points, {error} a cell"
+            return f"{rate} with an interval at most {self.width:g} points wide, {error} a cell"
         return f"the best {rate} of every scenario, {error} a scenario"
 
 

@@ -83,13 +83,13 @@ def iter_checks(comparison: CallComparison, *, are_others_allowed: bool) -> Iter
     """
     totals = Counter(pair.expected.name for pair in comparison.pairs)
     numbers: Counter[str] = Counter()
-    refused_names = {call.tool for call in comparison.others if not is_valid_call(call.result)}
+    invalid_names = {call.tool for call in comparison.others if not is_valid_call(call.result)}
     for pair in comparison.pairs:
         name = pair.expected.name
         numbers[name] += 1
         label = f"{name} ({numbers[name]})" if totals[name] > 1 else name
-        is_refused = pair.made is None and name in refused_names
-        yield Check(f"{label} is called", pair.made is not None, "its call is not valid" if is_refused else "")
+        is_invalid = pair.made is None and name in invalid_names
+        yield Check(f"{label} is called", pair.made is not None, "its call is not valid" if is_invalid else "")
         for argument, mismatches in pair.mismatches.items():
             detail = "; ".join(f"{mismatch.path}: {mismatch.message}" for mismatch in mismatches)
             yield Check(f"{label} {build_member_path('$', argument)}", not mismatches, detail)

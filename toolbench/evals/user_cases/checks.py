@@ -128,11 +128,11 @@ def _check_is(row: JsonObject, loop_result: LoopResult) -> Check:
 
 def _check_called(row: JsonObject, loop_result: LoopResult) -> Check:
     tool, times = row["called"], row.get("times")
-    made, count = _list_called_tools(loop_result).count(tool), _count_called(row, loop_result)
-    refused_count = made - _count_called({"called": tool}, loop_result)
+    made_count, counted = _list_called_tools(loop_result).count(tool), _count_called(row, loop_result)
+    invalid_count = made_count - _count_called({"called": tool}, loop_result)
     name = f"{tool} is called" + ("" if times is None else f" {times} times")
-    detail = f"it was called {made} times" + (f", {refused_count} of them not valid" if refused_count else "")
-    return Check(name, count >= 1 if times is None else count == times, detail)
+    detail = f"it was called {made_count} times" + (f", {invalid_count} of them not valid" if invalid_count else "")
+    return Check(name, counted >= 1 if times is None else counted == times, detail)
 
 
 def _count_called(row: JsonObject, loop_result: LoopResult) -> int:

@@ -115,7 +115,8 @@ def _copy_task(scenario: PackScenario, instance: Instance) -> JsonObject:
 
 
 def _build_call(call: JsonObject) -> JsonObject:
-    ignored = {name: {TYPE: list(TYPES), OPTIONAL: True} for name in call.get("any", ())}  # match any value and none
+    any_value = {TYPE: list(TYPES), OPTIONAL: True}  # also matches a missing argument
+    ignored = {name: any_value for name in call.get("any", ())}
     return {"name": call["tool"], "arguments": {**call["arguments"], **ignored}, "loose": True}
 
 
