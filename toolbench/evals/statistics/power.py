@@ -1,4 +1,4 @@
-"""The number of trials needed to detect a difference, and the A/A noise between equal settings."""
+"""Numbers of trials and the differences that they can detect, and the A/A noise between equal settings."""
 
 from math import ceil, sqrt
 

@@ -1,6 +1,6 @@
 """Faults that a test case may give its simulated tools: {"kind": name} with the fields of the kind.
 
-The kinds are in evals/tool_faults.py. A fault affects the first `times` calls of its tool, 1 if absent. There are two
+The kinds are in evals/tool_faults.py. A fault affects the first `times` calls of its tool (default 1). There are two
 exceptions: a fault of the kind `refuses` affects every call whose `argument` does not begin with `prefix`, and one of
 the kind `oversized` with `argument` and `most` affects every call whose `argument` is no integer or is greater than
 `most`. `seconds` is the delay of a `slow` tool, `rows` the number of rows of an `oversized` answer.
@@ -22,6 +22,7 @@ _REQUIRED_FIELDS: Mapping[str, tuple[str, ...]] = {
     "slow": ("seconds",),
     "oversized": ("rows",),
 }
+# Any other kind may have `times`.
 _OPTIONAL_FIELDS: Mapping[str, tuple[str, ...]] = {"refuses": (), "oversized": ("argument", "most", "times")}
 
 
@@ -29,6 +30,7 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value)
 
 
+# A test of the value and a description of valid values, by field.
 _CHECK_BY_FIELD: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "times": (lambda value: is_whole_number(value, 1, MAX_TIMES), f"a whole number from 1 to {MAX_TIMES}"),
     "rows": (lambda value: is_whole_number(value, 1, MAX_ROWS), f"a whole number from 1 to {MAX_ROWS}"),
