@@ -42,7 +42,6 @@ class DraftPage:
         counts: number of drafts by state; states without a draft are missing.
         page: number of the page, from 1.
         pages: number of pages, at least 1.
-        total_is_more: always False, since all drafts are counted; the pager of lists reads it.
     """
 
     state: str
@@ -50,7 +49,6 @@ class DraftPage:
     counts: dict[str, int]
     page: int
     pages: int
-    total_is_more: bool = False
 
 
 def get_draft_page(state: str, page: int) -> DraftPage:

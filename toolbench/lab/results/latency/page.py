@@ -91,7 +91,6 @@ class LatencyPage:
         rows: the configurations of this page, the smallest p95 of the whole trial first.
         total: number of configurations with an answer on all pages; one without a time of the metric has no row.
         page: number of this page, from 1.
-        total_is_more: always False, since `total` is exact; the pager of lists reads it.
     """
 
     query: LatencyQuery
@@ -101,7 +100,6 @@ class LatencyPage:
     rows: tuple[LatencyRow, ...]
     total: int
     page: int
-    total_is_more: bool = False
 
     @property
     def pages(self) -> int:

@@ -102,7 +102,6 @@ class RunPage:
         refused_parameters: request parameters that endpoints refused.
         page: number of the page of `config_rows`, from 1.
         pages: number of these pages.
-        total_is_more: always False, since every configuration is counted; the pager of lists reads it.
     """
 
     source: RunCells
@@ -123,7 +122,6 @@ class RunPage:
     refused_parameters: tuple[RefusedParameterRow, ...] = ()
     page: int = 1
     pages: int = 1
-    total_is_more: bool = False
 
     @property
     def run(self) -> Run:
