@@ -1,7 +1,7 @@
 """Folders of an installation: a checkout of the project, or a wheel in a Python environment.
 
-The build of the wheel puts `templates/`, `static/` and `docs/glossary.md` into the package. In a checkout they are
-beside it.
+The build of the wheel puts `templates/`, `static/` and `docs/glossary.md` into the package. In a checkout, these
+are beside the package.
 """
 
 import os
@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 PACKAGE = Path(__file__).resolve().parent
 IS_WHEEL = (PACKAGE / "templates").is_dir()
-ASSETS = PACKAGE if IS_WHEEL else PACKAGE.parent
+ASSETS = PACKAGE if IS_WHEEL else PACKAGE.parent  # folder that contains templates/, static/ and docs/
 ROOT = Path("/") if IS_WHEEL else PACKAGE.parent  # working folder of the processes
-_RUNNING_VERBS = ("up", "link", "worker", "reset")  # of the Makefile
-# Verbs of the command `toolbench` for management commands; the others are behind `toolbench manage`.
-_WHEEL_VERBS = {
+_RUNNING_VERBS = ("up", "link", "worker", "reset")  # of the Makefile and of the command `toolbench`
+# Verbs of the command `toolbench` by management command; any other one is run as `toolbench manage NAME`.
+_WHEEL_VERB_BY_COMMAND = {
     name: name for name in ("backup", "bundle", "compare", "decide", "eval", "probe", "report", "restore")
 } | {
     "export_inspect": "export inspect",
@@ -33,8 +33,8 @@ def get_var_folder(environment: Mapping[str, str] = os.environ) -> Path:
         environment: environment variables; TOOLBENCH_VAR is the path of the folder.
 
     Returns:
-        Without the variable, `var` in a checkout. For a wheel, `toolbench` in the user's data folder: XDG_DATA_HOME,
-        by default `~/.local/share`.
+        TOOLBENCH_VAR as an absolute path. If it is not set: `var` in the checkout; for a wheel, `toolbench` in
+        XDG_DATA_HOME or, without this variable, in `~/.local/share`.
     """
     if configured_path := environment.get("TOOLBENCH_VAR"):
         return Path(configured_path).absolute()
@@ -65,7 +65,7 @@ def build_command(verb: str, arguments: str = "", *, is_wheel: bool = IS_WHEEL) 
     if verb in _RUNNING_VERBS:
         command = f"toolbench {verb}" if is_wheel else f"make {verb}"
     elif is_wheel:
-        command = f"toolbench {_WHEEL_VERBS.get(verb, f'manage {verb}')}"
+        command = f"toolbench {_WHEEL_VERB_BY_COMMAND.get(verb, f'manage {verb}')}"
     else:
         command = f"manage.py {verb}"
     return f"{command} {arguments}".rstrip()
@@ -77,12 +77,17 @@ def build_weights_command() -> str:
 
 
 def build_python_path() -> dict[str, str]:
-    """Return the variable PYTHONPATH with which another Python program finds the package; {} for a wheel."""
+    """Return PYTHONPATH with its value, so that another Python process finds the package; {} for a wheel."""
     return {} if IS_WHEEL else {"PYTHONPATH": str(PACKAGE.parent)}
 
 
 def replace_wildcard_host(url: str, base_url: str) -> str:
-    """Return a server's URL with the host of the site's address if its own host means all addresses of the machine."""
+    """Return a URL with the host of `base_url` in place of the wildcard host 0.0.0.0 or ::.
+
+    Args:
+        url: URL of a server on this machine; returned unchanged if it has another host.
+        base_url: address of the site; if it has no host, `url` is returned unchanged.
+    """
     host = urlsplit(url).hostname
     base_host = urlsplit(base_url).hostname
     if host not in ("0.0.0.0", "::") or not base_host:

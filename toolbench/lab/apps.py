@@ -1,11 +1,11 @@
-"""The Django app that holds all tables."""
+"""The Django app with all models of Toolbench."""
 
 from django.apps import AppConfig
 from django.db.models.signals import pre_migrate
 
 
 class LabConfig(AppConfig):
-    """Name, key type and start-up of the lab app."""
+    """Configuration of the app `toolbench.lab`."""
 
     name = "toolbench.lab"
     default_auto_field = "django.db.models.BigAutoField"

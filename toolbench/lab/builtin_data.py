@@ -1,6 +1,6 @@
-"""Loader of built-in data: prices, presets, profiles, models, simulated models and the published matrix.
+"""Loader of built-in data: prices, presets, profiles, models, simulated models and published matrices.
 
-It can run at any time: it updates the built-in columns and keeps what users have set.
+It can run at any time: it updates the columns that Toolbench defines, and keeps what users have set.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -33,6 +33,7 @@ from toolbench.providers.templates import lookup_template
 OPENROUTER_NAME = "OpenRouter"
 LOCAL_MODEL_NAME = "smollm2-135m-instruct"
 LOCAL_MODEL_OPTIONS = {"temperature": 0.7, "max_tokens": 96}  # longer answers cost time and are not better
+LOCAL_CONCURRENCY = 1
 SIMULATED_CONCURRENCY = 50
 Row = TypeVar("Row", Model, Preset, SamplingProfile)
 
@@ -42,32 +43,35 @@ class _LocalProvider:
     """Built-in provider of the local model.
 
     Attributes:
-        name: name of the provider.
         service: name of the local server that it uses.
-        concurrency: number of trials that may be in flight at once.
         note: description of the model at this provider.
     """
 
     name: str
     service: str
-    concurrency: int
     note: str
 
 
 _LOAD_LOCK_ID = 7_204_321  # key of the advisory lock under which built-in data is loaded
 _LOCAL_PROVIDERS = (
     _LocalProvider(
-        "Local, own template", "local-own", 1, "The model's own template, which leaves tools out of the prompt."
+        "Local, own template", "local-own", "The model's own template, which leaves tools out of the prompt."
     ),
     _LocalProvider(
-        "Local, tool template", "local-tools", 1, "Toolbench's template, which puts the tools into the prompt."
+        "Local, tool template", "local-tools", "Toolbench's template, which puts the tools into the prompt."
     ),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedCounts:
-    """Numbers of built-in rows by kind. A simulated model counts once for each of its wire formats."""
+    """Numbers of built-in rows by kind.
+
+    Attributes:
+        models: models of the case study and at the local providers.
+        simulated_models: each one counts once for each of its wire formats.
+        published_rows: rows of the published matrices.
+    """
 
     presets: int
     profiles: int
@@ -80,7 +84,7 @@ class LoadedCounts:
 def load_builtin_data() -> LoadedCounts:
     """Load all built-in data in one transaction and return how many built-in rows there are.
 
-    A second process that loads it at the same time waits.
+    A second process that calls this function at the same time waits.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOAD_LOCK_ID])
@@ -91,7 +95,7 @@ def load_builtin_data() -> LoadedCounts:
         simulated_models=_load_simulated_models(),
         published_rows=_load_published(),
     )
-    _load_price_lists()  # last, since workers wait for the cells that it marks
+    _load_price_lists()  # last, since it locks cells that workers update
     return counts
 
 
@@ -157,7 +161,7 @@ def _load_local_models() -> int:
             {"service": local.service},
             name=local.name,
             kind=Provider.Kind.LOCAL,
-            concurrency=local.concurrency,
+            concurrency=LOCAL_CONCURRENCY,
             option_defaults=LOCAL_MODEL_OPTIONS,
         )
         columns = {"canonical": LOCAL_MODEL_NAME, "constraint": "grammar", "note": local.note}
@@ -175,11 +179,11 @@ def _load_simulated_models() -> int:
         Provider.Wire.ANTHROPIC: "Simulated (Anthropic wire)",
         Provider.Wire.RESPONSES: "Simulated (Responses wire)",
     }
-    return sum(_load_models_of_wire(wire, name) for wire, name in names_by_wire.items())
+    return sum(_load_simulated_models_of_wire(wire, name) for wire, name in names_by_wire.items())
 
 
-def _load_models_of_wire(wire: Provider.Wire, provider_name: str) -> int:
-    """Load the built-in provider of a wire format with all its models.
+def _load_simulated_models_of_wire(wire: Provider.Wire, provider_name: str) -> int:
+    """Load the built-in simulated provider of a wire format with all its models.
 
     At providers of the simulated server that users created, only the models that users chose are updated.
 
@@ -192,7 +196,7 @@ def _load_models_of_wire(wire: Provider.Wire, provider_name: str) -> int:
         kind=Provider.Kind.SIMULATED,
         concurrency=SIMULATED_CONCURRENCY,
     )
-    builtin_count = 0
+    builtin_count = 0  # only providers that users created have a template
     for provider in Provider.objects.filter(service=SERVER_NAME, wire=wire):
         models_by_name = build_simulated_models(provider)
         names = models_by_name if not provider.template else set(provider.models.values_list("name", flat=True))
@@ -204,7 +208,7 @@ def _load_models_of_wire(wire: Provider.Wire, provider_name: str) -> int:
 
 
 def _upsert_simulated_models(provider: Provider, rows: Sequence[Model]) -> None:
-    """Update the models of a provider; models whose settings a user has edited keep their workarounds."""
+    """Insert or update models of a provider; models whose settings a user has edited keep their workarounds."""
     edited_names = set(LibraryVersion.objects.filter(model__provider=provider).values_list("model__name", flat=True))
     for group, updated_columns in (
         ([row for row in rows if row.name not in edited_names], ("true_rates", "note", "workarounds")),
@@ -217,7 +221,8 @@ def _upsert_simulated_models(provider: Provider, rows: Sequence[Model]) -> None:
 def _find_or_create_provider(key_columns: Mapping[str, str], *, name: str, **columns: Any) -> Provider:
     """Return the oldest provider with these key columns; create it if there is none.
 
-    Users may have created several such providers. If another provider has the name, the new one gets a number after it.
+    Users may have created several with the same key columns. If another provider has the name already, a number is
+    appended to the name of the new one, from 2.
     """
     provider = Provider.objects.filter(**key_columns).order_by("pk").first()
     if provider is not None:

@@ -22,7 +22,7 @@ class AuditPage:
     Attributes:
         entries: newest first.
         person: the username whose entries are listed; WITHOUT_SIGN_IN for entries without a username, "" for all.
-        persons: (value, label) pairs of the filter, by value.
+        persons: (value, label) pairs of the filter, sorted by username.
         next_page: number of the page with older entries; None on the last one.
     """
 

@@ -88,7 +88,7 @@ def change_account(user_id: int, action: str, role: str) -> str:
         role: the new role for the action "role"; ignored otherwise.
 
     Raises:
-        PeopleError: the action is unknown, or the change is not possible.
+        PeopleError: the action is unknown, the account or role does not exist, or no open owner would be left.
     """
     if action == "role":
         user = change_role(user_id, role)
@@ -100,10 +100,10 @@ def change_account(user_id: int, action: str, role: str) -> str:
 
 
 def change_role(user_id: int, role: str) -> User:
-    """Change the role of an account; it applies to the person's next request.
+    """Change the role of an account; the new role applies from the person's next request on.
 
     Raises:
-        PeopleError: the account or role does not exist, or no owner would be left.
+        PeopleError: the account or role does not exist, or no open owner would be left.
     """
     with transaction.atomic():
         user = _lock_user(user_id)
@@ -116,7 +116,7 @@ def set_open(user_id: int, *, is_open: bool) -> User:
     """Open or close an account. Closing signs the person out at the next request and keeps the person's runs.
 
     Raises:
-        PeopleError: the account does not exist, or no owner would be left.
+        PeopleError: the account does not exist, or no open owner would be left.
     """
     with transaction.atomic():
         user = _lock_user(user_id)

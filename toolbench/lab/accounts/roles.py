@@ -1,6 +1,6 @@
 """Roles of accounts.
 
-The role is stored in Django's flags of the user, so it needs no query: an owner is a superuser, an operator is staff.
+The role is stored in two columns of Django's user: `is_superuser` for an owner, `is_staff` for an owner or operator.
 """
 
 from django.contrib.auth.models import AnonymousUser, User

@@ -33,8 +33,8 @@ def create_share_link(
         days: days until the link expires, one of EXPIRY_DAYS.
 
     Raises:
-        InvalidFieldsError: the kind or days are not offered, the run or trial does not exist, or the query is empty or
-            too long.
+        InvalidFieldsError: the kind is unknown, `days` is not in EXPIRY_DAYS, the run or trial does not exist, or the
+            query is empty or too long.
     """
     query = clean_text(query)
     if errors := _find_errors(kind, target, query, days):
@@ -50,7 +50,7 @@ def create_share_link(
 
 
 def build_link_token(link: ShareLink) -> str:
-    """Return the signed token that is the last part of the link's address."""
+    """Return the signed token `ID.SIGNATURE`, the last part of the link's address."""
     return _SIGNER.sign(str(link.pk)).replace(":", ".")
 
 
@@ -64,7 +64,7 @@ def find_share_link(token: str) -> ShareLink | None:
 
 
 def list_share_links(user: User) -> Sequence[ShareLink]:
-    """Return the newest valid links of a person; for an owner, those of all people."""
+    """Return at most MAX_LINKS_LISTED valid links of a person, or of all people for an owner, newest first."""
     return list(_find_revocable_links(user).select_related("user")[:MAX_LINKS_LISTED])
 
 
@@ -77,8 +77,8 @@ def revoke_share_link(user: User, link_id: int) -> ShareLink | None:
 
 
 def _find_valid_links() -> QuerySet[ShareLink]:
-    """Return the links that are neither expired nor revoked and whose users may still share."""
-    may_share = Q(user__is_staff=True) | Q(user__is_superuser=True)
+    """Return the links that are neither expired nor revoked and whose creators may still share them."""
+    may_share = Q(user__is_staff=True) | Q(user__is_superuser=True)  # operators and owners
     return ShareLink.objects.filter(may_share, revoked_at=None, expires_at__gt=Now(), user__is_active=True)
 
 

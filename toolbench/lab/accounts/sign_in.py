@@ -15,10 +15,10 @@ OWNER_NAME = "owner"  # name of the first account
 
 
 def create_token(user: User | None = None) -> str:
-    """Create a token that signs a person in once within settings.SIGN_IN_HOURS.
+    """Create a token that signs a person in once within settings.SIGN_IN_HOURS hours.
 
     Args:
-        user: the account that the token signs in; None for the first owner, whose account is created if needed.
+        user: the account that the token signs in; None for the account of `get_first_owner`.
     """
     token = secrets.token_urlsafe(24)
     expires_at = Now() + timedelta(hours=settings.SIGN_IN_HOURS)
@@ -29,7 +29,7 @@ def create_token(user: User | None = None) -> str:
 def redeem_token(token: str) -> User | None:
     """Mark a token as used and return its account.
 
-    If a token is used twice at the same time, one use succeeds.
+    If a token is used twice at the same time, only one use succeeds.
 
     Returns:
         The account; None if the token is unknown, used or expired, or its account is closed.

@@ -85,7 +85,7 @@ def create_api_token(user: User, name: str, scopes: Collection[str], days: int |
 
     Raises:
         InvalidFieldsError: the name is blank or too long, no scope is chosen, a scope is unknown or not allowed by the
-            person's role, the days are not offered, or the person has too many tokens.
+            person's role, `days` is not in EXPIRY_DAYS, or the person has MAX_TOKENS tokens already.
     """
     name = clean_text(name)
     if errors := _find_errors(user, name, scopes, days):

@@ -70,30 +70,30 @@ def _iter_cases(category: str) -> Iterator[BfclCase] | Iterator[MultiTurnCase]:
 
 @transaction.atomic
 def _import_category(category: str, cases: Sequence[BfclCase | MultiTurnCase], source: str) -> CategoryImport:
-    """Create the cases that are missing or were deleted, and a new version of those that are defined differently."""
-    values = {"kind": CaseSet.Kind.BFCL, "source": source, "licence": BFCL_LICENCE, "link": BFCL_LINK}
+    """Create missing cases, restore deleted ones, and add a version to those that the wheel defines differently."""
+    set_columns = {"kind": CaseSet.Kind.BFCL, "source": source, "licence": BFCL_LICENCE, "link": BFCL_LINK}
     case_set, _ = CaseSet.objects.update_or_create(
-        name=build_bfcl_set_name(category), defaults=values, create_defaults={**values, "public": True}
+        name=build_bfcl_set_name(category), defaults=set_columns, create_defaults={**set_columns, "public": True}
     )
     imported = Case.objects.filter(set__kind=CaseSet.Kind.BFCL, slug__in=[build_bfcl_slug(case) for case in cases])
     rows = {case.slug: case for case in imported}
-    # Cases that came with a bundle are in another set.
+    # Restore deleted cases, and move cases here that an imported bundle put into another set.
     imported.exclude(set=case_set, deleted_at=None).update(set=case_set, deleted_at=None)
-    texts = {(row.case_id, row.number): row.definition for row in CaseVersion.objects.filter(case__in=imported)}
+    definitions = {(row.case_id, row.number): row.definition for row in CaseVersion.objects.filter(case__in=imported)}
     counts: dict[str, int] = defaultdict(int)
     for case in cases:
-        row, text = rows.get(build_bfcl_slug(case)), json.dumps(asdict(case))
+        row, definition = rows.get(build_bfcl_slug(case)), json.dumps(asdict(case))
         if row is None:
             row = Case.objects.create(set=case_set, slug=build_bfcl_slug(case), title=case.id)
             counts["added"] += 1
-        elif texts[row.pk, row.current] == text:
+        elif definitions[row.pk, row.current] == definition:
             counts["added" if row.deleted_at else "unchanged"] += 1
             continue
         else:
             row.current += 1
             row.save(update_fields=["current"])
             counts["added" if row.deleted_at else "changed"] += 1
-        CaseVersion.objects.create(case=row, number=row.current, definition=text)
+        CaseVersion.objects.create(case=row, number=row.current, definition=definition)
     return CategoryImport(category, counts["added"], counts["changed"], counts["unchanged"])
 
 

@@ -24,7 +24,8 @@ from toolbench.lab.traces.step_facts import to_column_text
 
 MAX_RUN_TITLE_CHARS = 180
 REMOVED_TEXT = (
-    "The conversation cannot go on after trial {id}: its answer was removed by the rule “{rule}”. Start a new one."
+    "The conversation cannot go on after trial {id}: its answer was removed by the rule “{rule}”. Start a new "
+    "conversation."
 )
 SEND_AGAIN_NOTE = "Filled in from trial {id}. Change what you like; the trial and its run stay as they are."
 
@@ -47,7 +48,7 @@ class MessageSettings:
 
 
 def copy_settings(config: RunConfig, trials: int = 1) -> MessageSettings:
-    """Return the settings of a configuration; `auto` for a method that was chosen automatically."""
+    """Return the settings of a configuration; the method is `auto` if it was chosen automatically."""
     return MessageSettings(
         model=config.model_id,
         profile=config.profile,
@@ -79,7 +80,8 @@ def load_transcript(slug: str, trial_id: int) -> Transcript:
 def parse_message(draft: CaseDraft, slug: str, trial_id: int | None) -> tuple[str, UserCase]:
     """Return title and case of a message.
 
-    If the draft expects nothing, any answer passes; without tools, any answer without a call.
+    If the draft expects nothing, any answer passes. If it has no tools either, the case is a control, which expects no
+    call.
 
     Args:
         draft: the fields of the form. If `trial_id` is given, `draft.message` is only the next message.
@@ -119,10 +121,10 @@ def save_message(title: str, definition: UserCase, *, slug: str = "") -> Case:
 
 def _find_unsent_conversation(title: str, definition: UserCase) -> Case | None:
     """Return the newest conversation with this title and definition that has one version and is in no run."""
-    column_text = to_column_text(title, MAX_TITLE_CHARS)
-    drafts = Case.objects.filter(set__name=DRAFT_SET_NAME, deleted_at=None, title=column_text, current=1)
-    equal = drafts.filter(versions__definition=render_case(definition))
-    return equal.exclude(Exists(Cell.objects.filter(scenario=OuterRef("slug")))).last()
+    stored_title = to_column_text(title, MAX_TITLE_CHARS)
+    drafts = Case.objects.filter(set__name=DRAFT_SET_NAME, deleted_at=None, title=stored_title, current=1)
+    equal_drafts = drafts.filter(versions__definition=render_case(definition))
+    return equal_drafts.exclude(Exists(Cell.objects.filter(scenario=OuterRef("slug")))).last()
 
 
 def build_message_request(case: Case, settings: MessageSettings, trial_id: int | None) -> RunRequest | None:
@@ -132,7 +134,7 @@ def build_message_request(case: Case, settings: MessageSettings, trial_id: int |
         case: the conversation.
         settings: how the message is sent.
         trial_id: trial whose run has the other settings, such as tool use mode and overrides. The defaults are used
-            for None, and for a trial of an imported run.
+            for None, for an imported run, and for a run whose stored request cannot be read.
     """
     if settings.model is None:
         return None
@@ -156,7 +158,7 @@ def _read_request(run: Run | None) -> RunRequest:
     """Return a request with those settings of a run that are not chosen for each message.
 
     Args:
-        run: the run; None for the defaults, which also replace a stored request that cannot be read.
+        run: the run; None for the defaults, which also replace a stored request that is empty or cannot be read.
     """
     default = RunRequest(tool_use_mode="relaxed", tool_failure_policy="tolerated")
     if run is None or not run.request:
@@ -187,7 +189,7 @@ def build_case_request(case: Case, trial_id: int, trials: int) -> RunRequest | N
         trials: number of trials of the case.
 
     Returns:
-        The request; None if the model of the trial does not exist here.
+        The request; None if the trial's model was deleted or, for an imported trial, is unknown.
     """
     config = RunConfig.objects.get(trials=trial_id)
     request = build_message_request(case, copy_settings(config, trials), trial_id)
