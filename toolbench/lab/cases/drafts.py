@@ -12,8 +12,8 @@ from toolbench.evals.user_cases.documents import DocumentError, check_length, fi
 from toolbench.evals.user_cases.parse import CaseProblem, InvalidCaseError, parse_case, parse_expectation, parse_tools
 from toolbench.lab.errors import InvalidFieldsError
 
-_MESSAGES_PATTERN = re.compile(r"\s*\[\s*\{")
-_TEXT_LIST_PATTERN = re.compile(r"\s*(\[|- )")
+_MESSAGES_PATTERN = re.compile(r"\s*\[\s*\{")  # beginning of a list of messages: [{"role": …
+_TEXT_LIST_PATTERN = re.compile(r"\s*(\[|- )")  # beginning of a list of texts: ["…" in JSON, - … in YAML
 # Field of CaseDraft with the text to parse, by key in the JSON document of a case.
 _FIELD_BY_PART = {
     "tools": "tools",
@@ -50,7 +50,7 @@ class CaseDraft:
         results: results of the simulated tools, by tool name.
         start: the state before the first message.
         turns: maximum number of turns; None for the default.
-        further: a later message of the user, or a list of them.
+        further: a later message of the user, or a list of them in JSON or YAML.
     """
 
     title: str = ""
@@ -112,7 +112,7 @@ def parse_draft(draft: CaseDraft) -> tuple[str, UserCase]:
 def build_draft(title: str, case: UserCase) -> CaseDraft:
     """Return the draft of an existing case for editing.
 
-    Texts with lone surrogates, which a form field cannot contain, stay in the JSON of the messages, which escapes them.
+    A form field cannot contain lone surrogates. A text with them stays in the JSON of the messages, which escapes them.
     """
     messages = list(case.messages)
     system = ""
@@ -144,7 +144,7 @@ def build_draft(title: str, case: UserCase) -> CaseDraft:
 
 
 def render_message(text: str) -> str:
-    """Return the field `message` for one message; a text that looks like a list of messages becomes a list with it."""
+    """Return one message as the field `message`; a text that looks like a list of messages is put into a list."""
     return render_json(_build_messages(text)) if _MESSAGES_PATTERN.match(text) else text
 
 
@@ -166,7 +166,7 @@ def _is_encodable_text(value: Any) -> bool:
 
 
 def read_draft_values(draft: CaseDraft) -> JsonObject:
-    """Return the fields of a valid draft as JSON values.
+    """Return the fields of a valid draft, without the title, as JSON values.
 
     Returns:
         Values by field. A list of messages is under `messages`, with an empty `message`; else `messages` is None.
@@ -183,7 +183,14 @@ def read_draft_values(draft: CaseDraft) -> JsonObject:
 
 
 def _parse_part(part: str, text: str) -> Any:
-    """Return the value of a part of the case. An empty text gives None, but "" for `messages`.
+    """Return the value of a part of the case, parsed from the text of its field.
+
+    A blank text gives None, except for `messages`. A text that is not a list stays a text for `messages`, and becomes a
+    list with this text for `further`.
+
+    Args:
+        part: key in the JSON document of a case.
+        text: text of the field.
 
     Raises:
         DocumentError: the text cannot be read.
@@ -221,10 +228,11 @@ def _add_problem(
 ) -> None:
     """Add a problem with its line to the errors of its field, unless another error is its cause.
 
-    That is the case for a field that cannot be read. It is also the case for `expect` and `results` if the tools
-    cannot be read, or are missing although they are required.
+    A problem is left out if its field cannot be read. A problem of `expect` or `results` is also left out if the tools
+    cannot be read, or if the case has none and is not a control.
     """
     part, place = (str(problem.place[0]), problem.place[1:]) if problem.place else ("", ())
+    # A problem of the whole case is shown at `expect`.
     field = _FIELD_BY_PART.get(part, part if part in _PLAIN_FIELDS else "expect")
     has_tools_error = "tools" in unreadable_fields or not (draft.tools.strip() or draft.control)
     if field in unreadable_fields or (has_tools_error and field in ("expect", "results")):
@@ -264,7 +272,7 @@ def _describe_error(error: DocumentError) -> str:
 
 
 def build_default_title(case: UserCase) -> str:
-    """Return the names of the expected tools and the last message, truncated to MAX_DEFAULT_TITLE_CHARS."""
+    """Return `TOOL, TOOL: MESSAGE`, the expected tools and the last message, truncated to MAX_DEFAULT_TITLE_CHARS."""
     message = " ".join(str(case.messages[-1]["content"]).split())
     names = ", ".join(dict.fromkeys(call.name for call in case.expect.calls))
     title = f"{names}: {message}" if names else message

@@ -20,14 +20,14 @@ from toolbench.lab.traces.step_facts import to_column_text
 DEFAULT_SET_NAME = "My cases"
 DRAFT_SET_NAME = "Playground (drafts)"
 RESERVED_SET_NAMES = frozenset({DRAFT_SET_NAME, *map(build_bfcl_set_name, BFCL_CATEGORIES)})  # not for users' cases
-MAX_SLUG_CHARS = 44  # of a title in a slug, and of a slug to which a number is appended
+MAX_SLUG_CHARS = 44  # characters of a title that a slug keeps, and of a slug that a numbered one keeps
 SLUG_PREFIX = "own-"  # of the slugs of user cases
 ROWS_PER_INSERT = 500  # cases per INSERT
 _SLUG_LOCK_ID = 7_204_331  # key of the advisory lock under which free slugs are found and used
 
 
 class UnknownCaseError(ObjectDoesNotExist):
-    """Case that does not exist or was deleted."""
+    """Raised if there is no such test case, version or trial, or the case is of another kind; see the message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def get_case(slug: str) -> Case:
 
 
 def add_case(title: str, definition: UserCase, options: NewCaseOptions = NewCaseOptions()) -> Case:
-    """Create a case with its first version; create its set, private, if there is none of that name.
+    """Create a case with its first version; create a private set for it if there is none of that name.
 
     Raises:
         InvalidFieldsError: as in `add_cases`.
@@ -101,9 +101,10 @@ def add_cases(new_cases: Sequence[tuple[str, UserCase, NewCaseOptions]]) -> tupl
 def _insert_cases(
     sets: Sequence[CaseSet], titles: Sequence[str], preferred_slugs: Sequence[str], trial_ids: Sequence[int | None]
 ) -> list[Case]:
-    """Insert cases with free slugs in the transaction that holds the lock of slugs; return them in the same order.
+    """Insert cases with free slugs and return them in the same order.
 
-    If an import of a bundle, which does not lock slugs, takes one of them meanwhile, free slugs are found again.
+    Call it in the transaction that holds the lock of slugs. An import of a bundle does not acquire this lock; if it
+    takes one of the slugs meanwhile, free slugs are found again.
     """
     while True:
         slugs = find_free_slugs(preferred_slugs)
@@ -177,15 +178,18 @@ def build_run_request(slugs: tuple[str, ...], model: int, trials: int) -> RunReq
 
 
 def build_slug(title: str) -> str:
-    """Return SLUG_PREFIX and the slug of the title."""
+    """Return a slug such as `own-weather-in-lisbon`; `own-case` for a title without ASCII letters and digits."""
     return f"{SLUG_PREFIX}{slugify(title)[:MAX_SLUG_CHARS].strip('-') or 'case'}"
 
 
 def find_free_slugs(preferred_slugs: Sequence[str]) -> list[str]:
     """Return a free slug for each preferred slug, in the same order, with one query.
 
-    If a case, a cell or an earlier preferred slug has a slug already, a number is appended, from 2. Cells count so that
-    a new case never shows the trials of another one.
+    A number is appended, from 2, to a slug that a case or cell has or that was returned for an earlier preferred slug.
+    Cells count, so that a new case never shows the trials of another one.
+
+    Args:
+        preferred_slugs: if they are not all equal, each must begin with SLUG_PREFIX.
     """
     prefix = _shorten_slug(preferred_slugs[0]) if len(set(preferred_slugs)) == 1 else SLUG_PREFIX
     cell_slugs = Cell.objects.filter(scenario__startswith=prefix).order_by().values_list("scenario")
@@ -201,5 +205,5 @@ def find_free_slugs(preferred_slugs: Sequence[str]) -> list[str]:
 
 
 def _shorten_slug(slug: str) -> str:
-    """Return the part of a slug that a number is appended to."""
+    """Return the part of a slug to which a number is appended."""
     return slug[:MAX_SLUG_CHARS].rstrip("-")

@@ -18,7 +18,7 @@ from toolbench.lab.credentials.known_secrets import load_known_secrets
 from toolbench.lab.models import CaseSet, CaseVersion
 
 MAX_CASES_PER_FILE = 5000
-_FILE_KEYS = ("slug", "title", "set")
+_FILE_KEYS = ("slug", "title", "set")  # keys in a file that are not part of the case's definition
 _LINE_BREAK = re.compile(r"\r\n?|\n")  # JSON texts may contain the other line breaks of `str.splitlines`
 _SLUG_PATTERN = re.compile(rf"{SLUG_PREFIX}[a-z0-9_-]{{1,52}}")
 
@@ -62,7 +62,8 @@ def import_cases(text: str, set_name: str = "") -> CaseImportResult:
         set_name: name of the set of new cases; empty for the set that each case names.
 
     Raises:
-        CaseImportError: the text is not valid; the exception has the first MAX_PROBLEMS_SHOWN problems of cases.
+        CaseImportError: the text has no case, more than MAX_CASES_PER_FILE, or a mistake; the exception has the first
+            MAX_PROBLEMS_SHOWN problems of cases.
         InvalidFieldsError: as in `add_cases`.
     """
     text = text.removeprefix("\ufeff")  # a byte order mark
@@ -98,8 +99,8 @@ def _iter_items(text: str) -> Iterator[tuple[int | None, tuple[int, ...], Any]]:
     """Yield the documents of the cases.
 
     Yields:
-        The line of the case, its path in the text and its document. The line is None, to be found by the path, if the
-        text is one document; otherwise each line is a document.
+        The line of the case, its path in the text and its document. If each line is a document, the path is (). If the
+        text is one document, the line is None and has to be found by the path.
 
     Raises:
         DocumentError: the text cannot be read.
@@ -130,13 +131,13 @@ def _parse_case(document: Any, slugs: set[str]) -> ParsedCase:
 
     Args:
         document: one item of the file.
-        slugs: slugs of the cases before it.
+        slugs: slugs of the earlier cases.
 
     Raises:
         InvalidCaseError: the case is not valid, or an earlier case has its slug.
     """
     if not isinstance(document, dict):
-        return ParsedCase("", parse_case(document))
+        return ParsedCase("", parse_case(document))  # raises, since a case must be an object
     case = parse_case({key: value for key, value in document.items() if key not in _FILE_KEYS})
     slug, title, set_name = (_get_text(document, key) for key in _FILE_KEYS)
     if document.get("slug") is not None and not _SLUG_PATTERN.fullmatch(slug):

@@ -92,10 +92,12 @@ def build_draft_from_trial(trial_id: int, *, needs_calls: bool = True) -> tuple[
 
 
 def _check_calls(trial: Trial) -> None:
-    """Check that a case can expect the calls of a trial that has ended: it passed or failed, and has its bodies.
+    """Check that the calls of an ended trial can become expected calls.
+
+    Otherwise a trial without an answer would become a case that expects no call.
 
     Raises:
-        CaseNotCreatedError: it cannot; without this check, a trial without an answer becomes a case without a call.
+        CaseNotCreatedError: the trial neither passed nor failed, or its bodies were removed.
     """
     if trial.outcome not in (Trial.Outcome.PASS, Trial.Outcome.FAIL):
         raise CaseNotCreatedError(_NOT_JUDGED.format(id=trial.pk))
@@ -132,23 +134,25 @@ def _choose_note(trial: Trial, tool_steps: list[StepWithDetails]) -> str:
     return (PASSED_NOTE if trial.outcome == Trial.Outcome.PASS else FAILED_NOTE).format(id=trial.pk)
 
 
-def _build_draft_with_calls(title: str, instance: Instance, steps: list[StepWithDetails]) -> CaseDraft:
+def _build_draft_with_calls(title: str, instance: Instance, tool_steps: list[StepWithDetails]) -> CaseDraft:
     """Return the draft of a case with this instance; each tool returns its last successful result in the trial.
 
     Args:
         title: title of the case.
         instance: instance of the trial's scenario.
-        steps: tool steps of the trial.
+        tool_steps: tool steps of the trial.
     """
     messages: list[Message] = [*instance.history, {"role": "user", "content": instance.user_text}]
-    results = {call["name"]: _build_result(step) for step in steps if (call := _find_call(step)) and _has_result(step)}
+    results = {
+        call["name"]: _build_result(step) for step in tool_steps if (call := _find_call(step)) and _has_result(step)
+    }
     tool_names = {tool.name for tool in instance.tools}
     overrides = instance.layer.get("request_overrides") or {}
     return CaseDraft(
         title=title,
         tools=render_json([tool.to_openai() for tool in instance.tools if tool.exposed_to_model]),
         message=render_json(messages) if instance.history else instance.user_text,
-        expect=_render_calls(steps),
+        expect=_render_calls(tool_steps),
         system=instance.system,
         results=render_json({name: entry for name, entry in results.items() if name in tool_names}) if results else "",
         turns=instance.layer.get("max_turns"),

@@ -33,7 +33,7 @@ def read_configured_servers() -> dict[str, McpServer]:
     """Return the servers of the file that `settings.MCP_SERVERS_FILE` names, by name; {} if there is no file.
 
     Raises:
-        ToolListError: the file cannot be read.
+        ToolListError: the file cannot be read or has another format.
     """
     path = Path(settings.MCP_SERVERS_FILE)
     try:
@@ -81,7 +81,7 @@ def render_tool(tool: McpTool) -> str:
 def build_draft_from_tools(texts: Sequence[str]) -> CaseDraft:
     """Return the draft of a case with these tools.
 
-    For a tool with an output schema, the case returns a value that is generated from this schema.
+    A tool with an output schema returns a value that is generated from the schema.
 
     Args:
         texts: the result of `render_tool` for each tool.
@@ -98,8 +98,8 @@ def build_draft_from_tools(texts: Sequence[str]) -> CaseDraft:
 
 def _parse_tool(text: str) -> McpTool:
     try:
-        value: Any = json.loads(text)
-        tool = McpTool(**value)
+        members: Any = json.loads(text)
+        tool = McpTool(**members)
     except (ValueError, TypeError, RecursionError):
         raise ToolListError("The chosen tools cannot be read. Read them from the server again.") from None
     texts, schemas = (tool.name, tool.description), (tool.parameters, tool.output or {})

@@ -74,30 +74,34 @@ def merge_cases(parsed_cases: Sequence[ParsedCase], set_name: str = "") -> CaseI
 
     Args:
         parsed_cases: the cases of the file.
-        set_name: name of the set of new cases; empty for the set that each case names.
+        set_name: name of the set of new cases; empty for the set that each case names, by default DEFAULT_SET_NAME.
 
     Raises:
         InvalidFieldsError: as in `add_cases`.
     """
     by_slug = {
         row.case.slug: row
-        for row in _get_current_versions(case__slug__in=[item.slug for item in parsed_cases if item.slug])
+        for row in _get_current_versions(case__slug__in=[parsed.slug for parsed in parsed_cases if parsed.slug])
     }
-    texts = [render_case(item.case) for item in parsed_cases]
-    by_content = {(row.case.title, row.definition): row for row in _get_current_versions(definition__in=texts)}
+    definitions = [render_case(parsed.case) for parsed in parsed_cases]
+    by_content = {(row.case.title, row.definition): row for row in _get_current_versions(definition__in=definitions)}
     new: list[tuple[str, UserCase, NewCaseOptions]] = []
     changed, unchanged = [], []
-    for item, text in zip(parsed_cases, texts, strict=True):
-        title_and_text = to_column_text(item.title, MAX_TITLE_CHARS), text
-        existing = by_slug.get(item.slug) or by_content.get(title_and_text)
+    for parsed, definition in zip(parsed_cases, definitions, strict=True):
+        content = to_column_text(parsed.title, MAX_TITLE_CHARS), definition
+        existing = by_slug.get(parsed.slug) or by_content.get(content)
         if existing is None:
             new.append(
-                (item.title, item.case, NewCaseOptions(set=set_name or item.set or DEFAULT_SET_NAME, slug=item.slug))
+                (
+                    parsed.title,
+                    parsed.case,
+                    NewCaseOptions(set=set_name or parsed.set or DEFAULT_SET_NAME, slug=parsed.slug),
+                )
             )
-        elif (existing.case.title, existing.definition) == title_and_text:
+        elif (existing.case.title, existing.definition) == content:
             unchanged.append(existing.case)
         else:
-            changed.append(edit_case(existing.case.slug, item.title, item.case))
+            changed.append(edit_case(existing.case.slug, parsed.title, parsed.case))
     return CaseImportResult(add_cases(new), tuple(changed), tuple(unchanged))
 
 
