@@ -1,4 +1,4 @@
-"""Dates and times as text, in the one form of all pages and of files for readers."""
+"""Dates and times as text, in the form of all pages, messages and reports."""
 
 from datetime import date, datetime
 
@@ -19,7 +19,7 @@ def render_day(day: date | str) -> str:
     """Return a date, such as `30 Nov 2026`.
 
     Args:
-        day: a date, or a date and time in UTC; also as ISO 8601. Any other text is returned unchanged.
+        day: a date, or a date and time in UTC, also as text in ISO 8601. Any other text is returned unchanged.
     """
     if not isinstance(day, str):
         return format_date(day, "j M Y")

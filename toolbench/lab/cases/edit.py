@@ -20,7 +20,7 @@ from toolbench.lab.traces.step_facts import to_column_text
 DEFAULT_SET_NAME = "My cases"
 DRAFT_SET_NAME = "Playground (drafts)"
 RESERVED_SET_NAMES = frozenset({DRAFT_SET_NAME, *map(build_bfcl_set_name, BFCL_CATEGORIES)})  # not for users' cases
-MAX_SLUG_CHARS = 44  # characters of a title that a slug keeps, and of a slug that a numbered one keeps
+MAX_SLUG_CHARS = 44  # characters kept of a title in its slug, and of a slug before a number is appended
 SLUG_PREFIX = "own-"  # of the slugs of user cases
 ROWS_PER_INSERT = 500  # cases per INSERT
 _SLUG_LOCK_ID = 7_204_331  # key of the advisory lock under which free slugs are found and used

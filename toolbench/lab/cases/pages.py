@@ -97,10 +97,11 @@ class CaseRun:
 
 @dataclass(frozen=True, slots=True)
 class CasePage:
-    """Everything that the page of a case shows.
+    """Data of the page of a case.
 
     Attributes:
-        tools: pairs of a tool's name and a description of where its results come from.
+        draft: the case as the form shows it; for a benchmark case, its request and accepted answers.
+        tools: name of each tool, with a description of where its results come from.
         runs: the newest cells with trials of the case, the newest first.
         schema_violations: sentences about where the expectation violates the schemas of the tools.
     """
@@ -126,7 +127,7 @@ class CasePage:
 
     @property
     def editable(self) -> bool:
-        """Whether the case is a user case, not an imported benchmark case."""
+        """Whether the case is a user case: neither an imported benchmark case nor a conversation."""
         return self.case.set.kind == CaseSet.Kind.OWN
 
     @property
@@ -141,7 +142,7 @@ class CasePage:
 
 
 def get_case_sets() -> tuple[CaseSetRow, ...]:
-    """Return the sets that have a case, without that of the playground, with two queries."""
+    """Return the sets that have a case, without the set of conversations, with two queries."""
     prefetch = Prefetch("cases", Case.objects.filter(deleted_at=None), to_attr="existing_cases")
     sets = CaseSet.objects.filter(cases__deleted_at=None, cases__isnull=False).exclude(kind=CaseSet.Kind.DRAFT)
     return tuple(
@@ -178,7 +179,7 @@ def get_editable_case_page(slug: str) -> CasePage:
     """Return the page of a case that can be edited.
 
     Raises:
-        UnknownCaseError: there is no such case, or it is imported from a benchmark or a conversation of the playground.
+        UnknownCaseError: there is no such case, or it is an imported benchmark case or a conversation.
     """
     page = get_case_page(slug)
     if page.is_conversation:
@@ -230,7 +231,7 @@ def get_case_runs(slugs: Iterable[str], limit: int = MAX_RUNS_SHOWN) -> tuple[Ca
 
 
 def get_model_choices() -> tuple[tuple[str, tuple[tuple[int, str], ...]], ...]:
-    """Return the models by provider as choices of a form.
+    """Return the models that are not retired, by provider, as choices of a form.
 
     The call takes two queries, and two more if any provider has a budget.
 
@@ -239,7 +240,7 @@ def get_model_choices() -> tuple[tuple[str, tuple[tuple[int, str], ...]], ...]:
     other models by name.
 
     Returns:
-        Pairs of a provider's title and its models, each model as a pair of primary key and name.
+        Pairs of a provider's title and its models; each model is a pair of primary key and label.
     """
     models: dict[int, list[Model]] = defaultdict(list)
     for model in Model.objects.filter(retired=False).order_by("name"):
@@ -268,8 +269,8 @@ def _build_provider_title(row: ProviderRow) -> str:
 
 def _list_model_choices(row: ProviderRow, models: list[Model]) -> tuple[tuple[int, str], ...]:
     slugs = list(load_personas()) if _is_simulated(row) else []
-    order = {slug: index for index, slug in enumerate(slugs)}
-    ordered = sorted(models, key=lambda model: order.get(model.name.rpartition("/")[2], len(order)))
+    positions = {slug: position for position, slug in enumerate(slugs)}
+    ordered = sorted(models, key=lambda model: positions.get(model.name.rpartition("/")[2], len(slugs)))
     return tuple((model.pk, f"{model.name}{' (simulated)' if _is_simulated(row) else ''}") for model in ordered)
 
 

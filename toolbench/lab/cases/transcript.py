@@ -23,9 +23,9 @@ class Transcript:
     """Messages and state with which a conversation goes on after a trial.
 
     Attributes:
-        messages: the messages so far, without the system prompt. If the last message of the user has no answer, they
-            end before it.
-        unanswered: that message; "" if it was answered.
+        messages: the messages so far, without the system prompt and without the last message of the user if it was not
+            answered.
+        unanswered: the last message of the user if it was not answered, otherwise "".
         further: the user's further messages that were not sent.
         state: the simulated state after the trial's calls; {} without one.
     """
@@ -46,19 +46,19 @@ def build_transcript(trial: Trial, case: UserCase) -> Transcript:
     messages = list(case.messages)
     if len(messages) > 1 and messages[0].get("role") == "system" and isinstance(messages[0].get("content"), str):
         del messages[0]
-    steps, first_count = list_steps(trial), len(messages)
+    steps, case_message_count = list_steps(trial), len(messages)
     user_messages = tuple(_iter_user_messages(steps))
     for user_text, message_steps in user_messages:
         messages += [{"role": "user", "content": user_text}] if user_text else []
         messages += _iter_answers(message_steps)
-    has_answer = any(message["role"] != "user" for message in messages[first_count:])
+    has_answer = any(message["role"] != "user" for message in messages[case_message_count:])
     unanswered = str(messages.pop()["content"]) if messages[-1]["role"] == "user" else ""
     state = _compute_state(case, steps) if has_answer else case.initial
     return Transcript(tuple(messages), unanswered, case.further[len(user_messages) - 1 :], state)
 
 
 def _iter_user_messages(steps: Sequence[StepWithDetails]) -> Iterator[tuple[str, Sequence[StepWithDetails]]]:
-    """Yield the text of each message of the user, "" for the first one, with the steps up to the next message."""
+    """Yield each message of the user, "" for the last message of the case, with the steps up to the next one."""
     starts = [0, *(index for index, step in enumerate(steps) if index and step.facts.get("said"))]
     for start, end in pairwise([*starts, len(steps)]):
         yield str(steps[start].facts["said"]) if start else "", steps[start:end]
@@ -67,7 +67,7 @@ def _iter_user_messages(steps: Sequence[StepWithDetails]) -> Iterator[tuple[str,
 def _iter_answers(steps: Sequence[StepWithDetails]) -> Iterator[Message]:
     """Yield the model's answers to one message of the user, and the results of its calls.
 
-    Blank answers, and refused ones after which the loop re-prompted, are left out.
+    An answer without executed calls is left out if it is blank, or if the loop re-prompted after it.
     """
     answer_indexes = [index for index, step in enumerate(steps) if not step.is_tool and step.step.ok]
     for index in answer_indexes:
@@ -114,5 +114,5 @@ def _compute_state(case: UserCase, steps: Sequence[StepWithDetails]) -> JsonObje
         if step.is_tool and step.facts.get("executed") and isinstance(arguments, dict):
             with suppress(ToolArgumentError, RuntimeError):  # a refusal or a fault, as in the trial
                 tools.call(step.step.tool_name, arguments, _get_call_id(step))
-    hidden_names = WORKSPACE_STATE if case.workspace else set()
+    hidden_names = WORKSPACE_STATE if case.workspace else set()  # the workspace sets these itself
     return {name: value for name, value in tools.snapshot().items() if name not in hidden_names}

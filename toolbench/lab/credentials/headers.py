@@ -34,7 +34,7 @@ def change_headers(provider: Provider, new: JsonObject, removed: Collection[str]
         removed: names of headers to delete.
 
     Raises:
-        KeyUnavailableError: the stored headers cannot be read.
+        KeyUnavailableError: stored headers that are kept cannot be read.
     """
     if not new and not removed:
         return

@@ -20,11 +20,11 @@ MIN_KEY_LINE_CHARS = 16  # a shorter line of a private key, such as its last one
 
 @dataclass(frozen=True, slots=True)
 class LoadedMasker:
-    """Masker of the secrets that could be read, and the providers whose secrets could not.
+    """Masker of the secrets that could be read, and the providers with a secret that could not.
 
     Attributes:
-        unreadable_providers: names of the providers whose secrets the masker lacks. A provider whose key variable is
-            not set is not listed, since this process has no key to mask.
+        unreadable_providers: names of the providers with a secret that the masker lacks. A provider whose key variable
+            is not set is not listed, since this process has no key to mask.
     """
 
     masker: Masker
@@ -74,7 +74,7 @@ def _list_stored_secrets(provider: Provider) -> list[str]:
         KeyUnavailableError: the headers, the login or the private key cannot be decrypted.
     """
     values = [str(value) for name, value in read_endpoint_headers(provider).items() if not is_public_header(name)]
-    # A body may contain the token of a header without the scheme before it, such as Bearer.
+    # A body may contain the token of a header without its scheme, such as Bearer.
     tokens = [value.partition(" ")[2].strip() for value in values]
     network = read_network_access(provider)
     # A log is searched line by line, and a private key in PEM has many lines.

@@ -11,13 +11,13 @@ from toolbench.providers.masking.secrets import mask_known_secrets
 
 
 class MaskedRecord(logging.LogRecord):
-    """Log record that masks the secrets that this process has used, in message and traceback."""
+    """Log record that masks the secrets that this process has used, in message, traceback and stack."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.exc_info and self.exc_info[0] is not None:
             text = "".join(traceback.format_exception(*self.exc_info))
-            self.exc_text = mask_known_secrets(text.rstrip("\n"))
+            self.exc_text = mask_known_secrets(text.rstrip("\n"))  # formatters use it instead of `exc_info`
         if self.stack_info:
             self.stack_info = mask_known_secrets(self.stack_info)
 

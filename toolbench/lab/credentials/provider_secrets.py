@@ -27,7 +27,7 @@ def list_provider_secrets(provider: Provider, entered: Iterable[str] = ()) -> tu
     """Return the secrets of the environment and of the provider, and those in `entered`.
 
     Those of the provider are its key, its secret headers and the password of its proxy, without any that cannot be
-    read. A secret with blanks is returned whole and in its parts.
+    read. A secret with white space is returned whole and in its parts.
 
     Args:
         provider: the provider.

@@ -1,7 +1,7 @@
-"""Redaction of known secrets in rows of all tables and in log files, by text of the same length.
+"""Redaction of known secrets in the tables of the app `lab` and in log files.
 
-Every field with text, JSON or bytes is searched, except those in `_SKIPPED_FIELDS`, `_SKIPPED_TABLES` and
-`_DERIVED_TABLES`, so that a new table needs no change here.
+Each secret is overwritten by text with as many bytes. Every field with text, JSON or bytes is searched, except those in
+`_SKIPPED_FIELDS`, `_SKIPPED_TABLES` and `_DERIVED_TABLES`. So a new table needs no change here.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ from toolbench.lab.models import (
 from toolbench.providers.masking.secrets import Masker
 
 BATCH_ROWS = 500
-BODY_BATCH_ROWS = 20  # rows of tables with bodies, each of which may have 16 MB
+BODY_BATCH_ROWS = 20  # for tables with bodies, since a body may have 16 MB
 FieldNames = frozenset[str]
 if TYPE_CHECKING:
     Fields = dict[str, models.Field[Any, Any]]  # by column name
@@ -68,7 +68,7 @@ class RedactionResult:
 def redact_rows(masker: Masker, *, dry_run: bool = False) -> Iterator[RedactionResult]:
     """Redact all tables, with one transaction for each batch, and yield the result of each table.
 
-    The tables that this module skips are left out. After the last result, the rows of `_DERIVED_TABLES` are deleted,
+    Skipped and derived tables have no result. After the last result, the rows of `_DERIVED_TABLES` are deleted,
     unless `dry_run` is True.
 
     Args:
@@ -156,22 +156,22 @@ def _mask_row(row: dict[str, Any], fields: "Fields", masker: Masker) -> dict[str
         before = bytes(before) if isinstance(field, models.BinaryField) else before
         after = masker.mask_body(before) if isinstance(before, bytes) else masker.mask_value(before)
         if after is not before:
-            # A secret with characters beyond ASCII has more bytes, and so more stars, than characters.
+            # A star replaces each byte, so a masked text with characters beyond ASCII may exceed the column's length.
             columns[name] = after[: field.max_length] if isinstance(after, str) and field.max_length else after
     return columns
 
 
 def _write_masked(model: type[models.Model], changed_rows: dict[Any, dict[str, Any]]) -> None:
-    """Write masked columns, by primary key, and mark the rows as masked where a column for this exists."""
-    has_mark = any(field.name == _MASKED_COLUMN for field in model._meta.concrete_fields)
-    mark = {_MASKED_COLUMN: True} if has_mark else {}
+    """Write the masked columns of each row, by primary key, and set its column `masked` if it has one."""
+    has_masked_column = any(field.name == _MASKED_COLUMN for field in model._meta.concrete_fields)
+    masked_flag = {_MASKED_COLUMN: True} if has_masked_column else {}
     for pk, columns in changed_rows.items():
         row = model._base_manager.filter(pk=pk)
         try:
             with transaction.atomic():
-                row.update(**columns, **mark)
+                row.update(**columns, **masked_flag)
         except IntegrityError:  # unique names that differed only in the secret
-            row.update(**_replace_ends(columns, f" {pk}"), **mark)
+            row.update(**_replace_ends(columns, f" {pk}"), **masked_flag)
     if model is StepBody and changed_rows:
         Step.objects.filter(pk__in=changed_rows).update(**{_MASKED_COLUMN: True})
     if owner := _TEXT_OWNERS.get(model):  # the sweep writes text and search words again

@@ -19,7 +19,7 @@ def adopt_preset(probe_id: int) -> Preset:
     """Save the preset that a probe proposes and add it to the workarounds of the probe's model.
 
     Strategy production uses the preset from the next launch on; existing runs keep their settings. The preset replaces
-    that of an earlier probe of the model, also an archived one, so adopting twice gives the same preset.
+    that of an earlier probe of the model, even an archived one.
 
     Raises:
         NothingToAdoptError: the probe proposes no preset.

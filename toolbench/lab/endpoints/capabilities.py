@@ -25,11 +25,12 @@ from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import Cell, Model, Probe, Provider
 
 PROBE_MAX_AGE = timedelta(days=7)  # older probes are ignored
-MIN_TRIALS_WITHOUT_CALLS = 20  # fewer trials that needed a call and got none are no evidence
+MIN_TRIALS_WITHOUT_CALLS = 20  # if fewer trials needed a call, answers without one prove nothing
 MAX_UNCACHED_MODELS = 20  # for more models, the counts of pooled (finished) runs are cached in memory
 _TEXT_METHOD = Q(config__method="text_json")
 _NATIVE_METHOD = Q(config__method="native")
 _HAS_STRUCTURED_CALLS = _NATIVE_METHOD & Q(structured_answers__gt=0)
+# Each answer with calls has structured ones, and at least one answer has several.
 _HAS_PARALLEL_CALLS = _HAS_STRUCTURED_CALLS & Q(calling_answers=F("structured_answers"), calls__gt=F("calling_answers"))
 _RUN_ENDED_AT = Coalesce("run__finished_at", "run__created_at")
 
@@ -40,14 +41,15 @@ class MeasuredCalls:
 
     Attributes:
         text_turns: answers with the method text_json that tried to call.
-        parse_errors: the text_turns whose call could not be read.
+        parse_errors: the number of these answers whose call could not be read.
         call_expected_trials: trials with the method native that needed a call and got an answer.
         answers_with_calls: answers with the method native that have calls in the API's field for calls.
-        streamed_with_calls: the answers_with_calls that were received as a stream.
-        has_parallel_calls: whether an answer had several calls; cells with a call in text are not considered.
-        text_run_ended_at: when the newest run with the method text_json ended, or was launched if it has not ended;
+        streamed_with_calls: the number of these answers that were received as a stream.
+        has_parallel_calls: whether an answer with the method native had several calls; cells with a call in text are
+            not considered.
+        text_run_ended_at: the latest time at which a run with text_turns ended, or was launched if it has not ended;
             None if there is no such run.
-        structured_run_ended_at: the same for the newest run with structured calls.
+        structured_run_ended_at: the same for runs with answers_with_calls.
     """
 
     text_turns: int = 0
@@ -74,7 +76,7 @@ class MeasuredCalls:
         return self.call_expected_trials if is_evidence else 0
 
     def add(self, other: "MeasuredCalls") -> "MeasuredCalls":
-        """Return the counts of both; no trial may be in more than one of them."""
+        """Return the sums of both counts; no trial may be in both."""
         return MeasuredCalls(
             text_turns=self.text_turns + other.text_turns,
             parse_errors=self.parse_errors + other.parse_errors,
@@ -90,7 +92,7 @@ class MeasuredCalls:
 def get_capabilities_by_model(models: Iterable[Model]) -> dict[int, EffectiveCapabilities]:
     """Return the merged capabilities of each model, by its id.
 
-    It takes two queries, or up to five for more than `MAX_UNCACHED_MODELS` models.
+    It takes two queries, or up to six for more than `MAX_UNCACHED_MODELS` models.
 
     Args:
         models: models with their providers loaded; each provider that is not loaded costs one more query.
@@ -189,7 +191,7 @@ _pooled_counts: VersionCache[Mapping[int, MeasuredCalls]] = VersionCache(max_ent
 def get_measured_calls(models: Iterable[Model]) -> Mapping[int, MeasuredCalls]:
     """Return the counts of the stored trials of these models.
 
-    It takes one query, or up to four for more than `MAX_UNCACHED_MODELS` models: the counts of pooled runs, whose
+    It takes one query, or up to five for more than `MAX_UNCACHED_MODELS` models: the counts of pooled runs, whose
     trials no longer change, are then cached for all models.
 
     Returns:

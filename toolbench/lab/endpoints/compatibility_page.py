@@ -108,7 +108,7 @@ class ProviderTable:
 def get_provider_tables() -> tuple[ProviderTable, ...]:
     """Return a table for every provider with a model that is not retired; simulated providers come last.
 
-    It takes four queries, or up to seven for more than `MAX_UNCACHED_MODELS` models.
+    It takes four queries, or up to eight for more than `MAX_UNCACHED_MODELS` models.
     """
     models = list(Model.objects.filter(retired=False).select_related("provider").order_by("provider__name", "name"))
     effective, probes = get_capabilities_by_model(models), _get_latest_probes()

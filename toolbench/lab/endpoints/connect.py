@@ -37,7 +37,7 @@ MAX_NAME_CHARACTERS = 80
 MAX_ATTEMPTS, MAX_CONCURRENCY = 10, 1000
 NAME_TAKEN = "There is a provider named {name} already: enter another name."
 OTHER_ENDPOINT_TITLE = "Other endpoint"  # short, since a select is as wide as its longest option
-_get_price_columns = attrgetter("template", "kind", "base_url")  # on which `find_model_price` depends
+_get_price_columns = attrgetter("template", "kind", "base_url")  # columns on which `find_model_price` depends
 _KIND_BY_WIRE = {
     Provider.Wire.CHAT.value: Provider.Kind.OPENAI,
     Provider.Wire.ANTHROPIC.value: Provider.Kind.ANTHROPIC,
@@ -61,7 +61,6 @@ class ConnectionSettings:
     """Settings of a provider as a user enters them.
 
     Attributes:
-        wire: the wire format of the API.
         template: slug of a template; "" for none.
         api_prefix: path between the base URL and the paths of the API.
         key: a key to store; "" to leave a stored key unchanged.
@@ -104,7 +103,7 @@ class ConnectionSettings:
     network: NetworkSettings = field(default_factory=NetworkSettings)
 
     def list_secret_actions(self) -> list[Action]:
-        """Return the actions for the audit list: a secret is entered, and a stored one is deleted.
+        """Return KEY_ENTERED if a secret is entered, and KEY_REMOVED if a stored one is to be deleted.
 
         Secrets are keys, logins of proxies, private keys and headers, since any header may be secret.
         """
@@ -205,7 +204,7 @@ def delete_provider(provider_id: int) -> None:
 
 
 def _lock_editable(provider_id: int) -> Provider:
-    """Lock the row of a provider that a user connected, and return it.
+    """Lock the row of a provider that can be changed, and return it.
 
     Raises:
         BuiltinProviderError: the provider comes with Toolbench.
@@ -239,12 +238,12 @@ def _check_settings(settings: ConnectionSettings, provider: Provider) -> None:
         provider: the stored provider; a new provider has no primary key.
 
     Raises:
-        ConnectionSettingsError: settings are invalid.
+        ConnectionSettingsError: some settings are invalid; the exception has the error of each field.
     """
     entered_headers = (str(settings.headers[name]) for name in list_secret_names(settings.headers))
     entered = (settings.key, os.environ.get(settings.key_env.strip(), ""), *entered_headers)
     secrets = list_provider_secrets(provider, entered)
-    error_by_field = [
+    field_errors = [
         ("name", _find_name_error(settings.name.strip(), provider.pk)),
         ("template", _find_kind_error(settings, provider)),
         ("wire", _find_wire_error(settings, provider)),
@@ -253,7 +252,7 @@ def _check_settings(settings: ConnectionSettings, provider: Provider) -> None:
         *_list_field_errors(settings, secrets),
         *list_network_errors(settings.network, provider, secrets),
     ]
-    errors = {name: [sentence] for name, sentence in error_by_field if sentence}
+    errors = {name: [sentence] for name, sentence in field_errors if sentence}
     if "base_url" in errors and not settings.name.strip():
         del errors["name"]  # a blank name is filled in from the address
     if errors:
@@ -351,7 +350,7 @@ def _list_field_errors(settings: ConnectionSettings, secrets: tuple[str, ...]) -
 
 
 def _save_provider(provider: Provider, settings: ConnectionSettings) -> Provider:
-    """Set all columns of the provider, clear `paused_reason`, save the provider and return it.
+    """Apply the settings to the provider, clear `paused_reason`, save the provider and return it.
 
     Raises:
         ConnectionSettingsError: another provider has just got this name.
@@ -388,8 +387,8 @@ def _save_provider(provider: Provider, settings: ConnectionSettings) -> Provider
 def _set_key(provider: Provider, settings: ConnectionSettings) -> None:
     """Set the columns of the key.
 
-    An entered key is stored; else the key comes from the entered variable. Without both, a stored key is kept unless it
-    is to be removed.
+    An entered key is stored. Otherwise, the key comes from the entered variable. Without both, a stored key is kept
+    unless it is to be removed.
     """
     if key := settings.key.strip():
         provider.key_source, provider.key_encrypted, provider.key_env = Provider.KeySource.STORED, encrypt(key), ""

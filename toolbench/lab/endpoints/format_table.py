@@ -35,7 +35,7 @@ class TextFormatRow:
 def get_text_format_rows() -> tuple[TextFormatRow, ...]:
     """Return a row for each text format, in the order of FORMATS.
 
-    It takes three queries, or up to six for more than `MAX_UNCACHED_MODELS` models.
+    It takes three queries, or up to seven for more than `MAX_UNCACHED_MODELS` models.
     """
     models = {model.pk: model for model in Model.objects.select_related("provider")}
     models_by_format: dict[str, list[Model]] = {}

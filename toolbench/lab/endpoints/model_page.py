@@ -102,7 +102,7 @@ def build_capability_rows(effective: EffectiveCapabilities) -> tuple[CapabilityR
 def get_text_call_causes(model: Model, *, text_format: str = "") -> tuple[TextCallCause, ...]:
     """Return the possible causes of calls in the text of this model's answers.
 
-    The model is compared with those of the same canonical name. Three queries are made, or up to six for more than
+    The model is compared with those of the same canonical name. Three queries are made, or up to seven for more than
     `MAX_UNCACHED_MODELS` models.
 
     Args:

@@ -208,7 +208,7 @@ def _find_state(provider: Provider, is_running: bool, models: int, budget: Provi
 def get_models(search: str = "") -> tuple[ProviderModels, ...]:
     """Return the models of each provider that has any, retired models last.
 
-    It takes three queries, or up to six for more than `MAX_UNCACHED_MODELS` models.
+    It takes three queries, or up to seven for more than `MAX_UNCACHED_MODELS` models.
 
     Args:
         search: text in the name or canonical name of the models, in any case; "" for all models.
