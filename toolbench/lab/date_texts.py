@@ -1,4 +1,4 @@
-"""Dates and times as text, in the form of all pages, messages and reports."""
+"""Dates and times as text, in the same form on pages, in messages and in reports."""
 
 from datetime import date, datetime
 

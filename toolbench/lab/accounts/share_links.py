@@ -23,11 +23,11 @@ _SIGNER = Signer(salt="share link")
 def create_share_link(
     user: User, kind: str, *, target: int | None = None, query: str = "", days: int | None = 7
 ) -> ShareLink:
-    """Create a link and return it.
+    """Create a share link and return it.
 
     Args:
         user: the person who creates the link.
-        kind: a kind of ShareLink.
+        kind: a value of ShareLink.Kind.
         target: primary key of the run or trial; ignored for a comparison.
         query: query string of a comparison; ignored for a run or trial.
         days: days until the link expires, one of EXPIRY_DAYS.

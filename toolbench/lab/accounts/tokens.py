@@ -34,6 +34,7 @@ class Scope(TextChoices):
     ADMIN = "admin", "Admin: change providers"
 
 
+# The lowest role that a person must have to give a token the scope.
 ROLES_BY_SCOPE: Mapping[Scope, Role] = {
     Scope.READ: Role.VIEWER,
     Scope.LAUNCH: Role.OPERATOR,

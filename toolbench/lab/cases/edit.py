@@ -48,7 +48,7 @@ class NewCaseOptions:
 
 
 def get_case(slug: str) -> Case:
-    """Return the case.
+    """Return the test case with this slug and its set, with one query.
 
     Raises:
         UnknownCaseError: there is no such case, or it was deleted.

@@ -77,7 +77,7 @@ def build_draft_from_trial(trial_id: int, *, needs_calls: bool = True) -> tuple[
             return replace(draft, expect=_render_calls(tool_steps)), note
         return draft, COPY_NOTE.format(id=trial_id)
     instance = scenario.draw_instance(trial.instance_seed, kind=trial.instance_kind)
-    if trial.outcome != Trial.Outcome.PASS and is_copyable(scenario):  # the calls of the trial are wrong
+    if trial.outcome != Trial.Outcome.PASS and is_copyable(scenario):  # its calls are wrong or missing
         return build_draft(title, copy_scenario(scenario, instance)), TASK_NOTE.format(id=trial_id)
     if instance.further:
         message_count = 1 + len(instance.further)

@@ -14,7 +14,7 @@ from toolbench.providers.mcp.server import McpServer, McpTool, ToolListError
 
 
 class _ServerEntry(BaseModel):
-    """Server in the file of configured servers, which has the format of other MCP clients."""
+    """Server in the file of configured servers. The file has the same format as those of other MCP clients."""
 
     url: str = ""
     headers: dict[str, str] = Field(default_factory=dict)

@@ -45,10 +45,11 @@ class CaseSetRow:
 
 @dataclass(frozen=True, slots=True)
 class FailedCaseCheck:
-    """Failed check of the failed trials of a cell, such as `get_weather $.city`.
+    """Check that failed in failed trials of a cell.
 
     Attributes:
-        count: number of trials in which it failed.
+        name: for a check about an argument, its tool and path, such as `get_weather $.city`.
+        count: number of trials in which the check failed.
         trial: primary key of the first of these trials.
         detail: detail of the check in one of these trials.
     """

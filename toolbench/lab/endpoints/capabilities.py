@@ -41,10 +41,10 @@ class MeasuredCalls:
 
     Attributes:
         text_turns: answers with the method text_json that tried to call.
-        parse_errors: the number of these answers whose call could not be read.
+        parse_errors: number of text_turns whose call could not be read.
         call_expected_trials: trials with the method native that needed a call and got an answer.
         answers_with_calls: answers with the method native that have calls in the API's field for calls.
-        streamed_with_calls: the number of these answers that were received as a stream.
+        streamed_with_calls: number of answers_with_calls that were received as a stream.
         has_parallel_calls: whether an answer with the method native had several calls; cells with a call in text are
             not considered.
         text_run_ended_at: the latest time at which a run with text_turns ended, or was launched if it has not ended;
