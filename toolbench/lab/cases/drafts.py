@@ -144,7 +144,10 @@ def build_draft(title: str, case: UserCase) -> CaseDraft:
 
 
 def render_message(text: str) -> str:
-    """Return one message as the field `message`; a text that looks like a list of messages is put into a list."""
+    """Return one message of the user as text of the field `message`.
+
+    A message that looks like a list of messages is wrapped in a list, so that it is not parsed as one.
+    """
     return render_json(_build_messages(text)) if _MESSAGES_PATTERN.match(text) else text
 
 

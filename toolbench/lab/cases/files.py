@@ -35,11 +35,11 @@ class CaseImportError(Exception):
         super().__init__(" ".join(sentences))
 
 
-def render_cases(kind: str, *, private: bool = False) -> str:
+def render_cases(file_format: str, *, private: bool = False) -> str:
     """Return the newest versions of all user cases as an ASCII text, with known secrets masked.
 
     Args:
-        kind: "yaml"; any other value means JSON Lines.
+        file_format: "yaml"; any other value means JSON Lines.
         private: whether cases of private sets are included.
     """
     rows = CaseVersion.objects.filter(
@@ -49,7 +49,7 @@ def render_cases(kind: str, *, private: bool = False) -> str:
     rows = rows.select_related("case__set").order_by("case__set_id", "case_id")
     lines = "".join(f"{json.dumps(_case_to_json(row))}\n" for row in rows)
     masked_lines = load_known_secrets().masker.mask_body(lines.encode(), join_parts=False).decode()
-    if kind == "yaml":
+    if file_format == "yaml":
         return yaml.safe_dump([json.loads(line) for line in masked_lines.splitlines()], sort_keys=False, width=100)
     return masked_lines
 

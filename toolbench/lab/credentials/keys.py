@@ -1,8 +1,8 @@
 """Reading and encryption of the secrets of providers.
 
 An API key comes from the environment of the process that uses it, or is encrypted in the database. Extra headers, the
-login of a proxy and the private key of a client certificate are encrypted too. The encryption key is in a file of mode
-0600.
+login of a proxy and the private key of a client certificate are encrypted too. The encryption key is in the file
+settings.KEY_FILE, which has mode 0600.
 """
 
 import json

@@ -1,7 +1,5 @@
 """Adoption of the preset that a probe proposes, as a workaround of the model."""
 
-import json
-
 from django.db import transaction
 from django.utils.text import slugify
 
@@ -33,8 +31,7 @@ def adopt_preset(probe_id: int) -> Preset:
         )
     name = f"probe-{slugify(probe.model_name)[:50]}-{probe.model_id}"
     note = f"From probe {probe.pk} of {probe.model_name}: {' '.join(proposal.reasons)}"
-    patch = json.loads(json.dumps(proposal.patch))
-    columns = {"patch": patch, "description": note, "archived_at": None}
+    columns = {"patch": proposal.patch, "description": note, "archived_at": None}
     preset, _ = Preset.objects.update_or_create(name=name, defaults=columns)
     model = Model.objects.select_for_update().get(pk=probe.model_id)
     model.workarounds = list(dict.fromkeys([*model.workarounds, name]))
