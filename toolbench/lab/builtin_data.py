@@ -218,19 +218,19 @@ def _upsert_simulated_models(provider: Provider, rows: Sequence[Model]) -> None:
             _upsert_rows(group, ("provider", "name"), updated_columns)
 
 
-def _find_or_create_provider(key_columns: Mapping[str, str], *, name: str, **columns: Any) -> Provider:
-    """Return the oldest provider with these key columns; create it if there is none.
+def _find_or_create_provider(key_values: Mapping[str, str], *, name: str, **columns: Any) -> Provider:
+    """Return the oldest provider with these values; create it, with further columns, if there is none.
 
-    Users may have created several with the same key columns. If another provider has the name already, a number is
+    Users may have created several with the same values. If another provider has the name already, a number is
     appended to the name of the new one, from 2.
     """
-    provider = Provider.objects.filter(**key_columns).order_by("pk").first()
+    provider = Provider.objects.filter(**key_values).order_by("pk").first()
     if provider is not None:
         return provider
     taken_names = set(Provider.objects.values_list("name", flat=True))
     numbered_names = (f"{name} {number}" for number in count(2))
     free_name = next(candidate for candidate in chain([name], numbered_names) if candidate not in taken_names)
-    return Provider.objects.create(name=free_name, **key_columns, **columns)
+    return Provider.objects.create(name=free_name, **key_values, **columns)
 
 
 def _upsert_rows(rows: Sequence[Row], key_columns: Collection[str], updated_columns: Collection[str]) -> None:

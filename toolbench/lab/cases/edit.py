@@ -108,8 +108,10 @@ def _insert_cases(
     """
     while True:
         slugs = find_free_slugs(preferred_slugs)
-        rows = zip(sets, titles, slugs, trial_ids, strict=True)
-        cases = [Case(set=row[0], title=row[1], slug=row[2], from_trial_id=row[3]) for row in rows]
+        cases = [
+            Case(set=case_set, title=title, slug=slug, from_trial_id=trial_id)
+            for case_set, title, slug, trial_id in zip(sets, titles, slugs, trial_ids, strict=True)
+        ]
         try:
             with transaction.atomic():
                 return Case.objects.bulk_create(cases, batch_size=ROWS_PER_INSERT)

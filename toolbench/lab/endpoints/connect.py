@@ -280,7 +280,7 @@ def _find_name_error(name: str, provider_id: int | None) -> str:
 
 
 def _find_key_error(settings: ConnectionSettings, provider: Provider) -> str:
-    """Return why the stored key cannot be kept; "" if it can or is not kept.
+    """Return why the stored key cannot be kept; "" if it can be kept, or is replaced or removed.
 
     A stored key is sent only to the host for which it was entered, with the network settings of that time.
     """
