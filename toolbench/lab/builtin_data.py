@@ -241,7 +241,7 @@ def _upsert_rows(rows: Sequence[Row], key_columns: Collection[str], updated_colu
 
 
 def _load_price_lists() -> None:
-    """Store the list prices, and mark the cells whose cost depends on a changed price for recomputing."""
+    """Store the list prices; mark cells for recomputing if a price of their provider's template has changed."""
     prices: dict[str, dict[str, list[float]]] = {}
     for price in reversed(load_prices()):  # the first price of a model counts
         prices.setdefault(price.provider, {})[price.model] = [price.input, price.output]

@@ -102,7 +102,7 @@ def read_endpoint_headers(provider: Provider) -> JsonObject:
 
 
 def read_network_access(provider: Provider) -> NetworkAccess:
-    """Return the proxy and the certificates of a provider; values that it does not have are "".
+    """Return the proxy and the certificates of a provider; a missing value is "".
 
     Raises:
         KeyUnavailableError: the login of the proxy or the private key cannot be read.

@@ -45,7 +45,7 @@ _SKIPPED_FIELDS: dict[type[models.Model], FieldNames] = {
 }
 _SKIPPED_TABLES = (ServiceAddress, SignInLink, ApiToken)
 _DERIVED_TABLES = (CellPool, CausePool)  # their rows are deleted; the next sweep computes them from redacted rows
-# By table of search texts, the table from whose rows these texts are made.
+# Tables of search texts, each with the table that its texts are made from.
 _TEXT_OWNERS: "dict[type[models.Model], type[models.Model]]" = {TrialText: Trial, GatewayTraceText: GatewayTrace}
 _MASKED_COLUMN = "masked"  # True if a secret was masked in the row
 

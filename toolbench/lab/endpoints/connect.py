@@ -162,7 +162,7 @@ def connect_provider(settings: ConnectionSettings) -> Provider:
 def edit_provider(provider_id: int, settings: ConnectionSettings) -> Provider:
     """Change the settings of a provider and notify the workers.
 
-    The settings apply from the next trial on, except for those that a run has frozen at its launch.
+    The settings apply from the next trial on, but a run keeps those that were stored at its launch.
 
     Raises:
         BuiltinProviderError: the provider comes with Toolbench.
