@@ -1,4 +1,4 @@
-"""The simulated workspace of the state scenarios, and refusals of calls."""
+"""The simulated workspace of the state scenarios, and the envelope of a refused call."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -14,13 +14,13 @@ IMPLICIT_WORKSPACE_IDS = ("", "workspace_id")  # a blank id or the parameter's o
 class StateWorkspace:
     """The workspace of a state scenario: facts, a versioned draft, locks and interface state.
 
-    Every execution of a trial has one. The tools `state_get` and `state_patch` read and change it.
+    Each execution of a trial has its own. The tools `state_get` and `state_patch` read and change it.
 
     Args:
         workspace_id: The id that calls may pass.
         writable: The only key under /draft/ that a model may set.
         draft: The initial draft; empty if None.
-        answers: Fixed answers, by name, of tools that do not belong to the task.
+        answers: Fixed answers of further tools, which the task does not need, by the tool's name.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class StateWorkspace:
     ) -> None:
         self.workspace_id = workspace_id
         self.draft: JsonObject = dict(draft or {})
-        self._writable = f"/draft/{writable}"
+        self._writable_pointer = f"/draft/{writable}"
         self._answers = dict(answers or {})
         self._facts_version = 0
         self._draft_version = 0
@@ -91,8 +91,8 @@ class StateWorkspace:
         for operation in operations:
             if not isinstance(operation, Mapping):
                 raise ToolArgumentError("every item of ops must be an object")
-            if operation.get("op") != "set" or operation.get("path") != self._writable:
-                raise ToolArgumentError(f'only {{"op":"set","path":"{self._writable}"}} is allowed here')
+            if operation.get("op") != "set" or operation.get("path") != self._writable_pointer:
+                raise ToolArgumentError(f'only {{"op":"set","path":"{self._writable_pointer}"}} is allowed here')
         return self.patch(operations)
 
 

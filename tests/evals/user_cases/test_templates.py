@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from toolbench.evals.user_cases.simulated_tools import SimulatedTools
 from toolbench.evals.user_cases.templates import (
-    MAX_TEMPLATE_CHARACTERS,
+    MAX_VALUE_CHARACTERS,
     TemplateError,
     iter_template_problems,
     render_template,
@@ -73,7 +73,7 @@ def test_simulated_tools_template_with_missing_value_changes_no_state(template: 
 def test_render_template_refuses_an_answer_over_the_limit() -> None:
     state = {"x": "x" * 1000}
     assert len(render_template("{state:/x}" * 40, {}, state)) == 40_000
-    with pytest.raises(TemplateError, match=f"more than {MAX_TEMPLATE_CHARACTERS} characters"):
+    with pytest.raises(TemplateError, match=f"more than {MAX_VALUE_CHARACTERS} characters"):
         render_template(["{state:/x}"] * 60, {}, state)
 
 

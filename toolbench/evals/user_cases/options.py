@@ -1,4 +1,4 @@
-"""Options of a test case: further messages, group, control, behaviour, workspace and loop settings."""
+"""Validation of the options of a test case: further messages, group, control, behaviour, workspace, loop settings."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -11,12 +11,12 @@ from toolbench.evals.user_cases.number_checks import is_seconds, is_whole_number
 
 MAX_FURTHER_MESSAGES = 20
 MAX_TIMEOUT_SECONDS = 60
-MAX_SETTING = 1_000_000_000
+MAX_COUNT_SETTING = 1_000_000_000
 GROUP_PATTERN = re.compile(r"[a-z0-9_]{1,16}", re.ASCII)
-WORKSPACE_STATE = {"facts", "locks", "ui_state", "versions"}  # members of a workspace's state beside draft
+WORKSPACE_STATE_KEYS = {"facts", "locks", "ui_state", "versions"}  # all keys of a workspace's state except `draft`
 WORKSPACE_TOOLS = ("state_get", "state_patch")
 BEHAVIOUR_LABELS: Mapping[str, str] = {
-    "mixed_turn": "one message mixes a good read with a failed change",
+    "mixed_turn": "one message has a successful read and a failed change",
     "id_left_out": "no call passes a workspace_id",
     "ops_refused": "a wrong type of ops is refused",
     "parallel_turn": "two calls come in one message (required)",
@@ -24,22 +24,22 @@ BEHAVIOUR_LABELS: Mapping[str, str] = {
     "output_too_large": "a tool's result is over the size limit",
 }
 _WORKSPACE_KEY = re.compile(r"[^/~]{1,80}")
-OptionProblem = tuple[tuple[str | int, ...], str]  # the path of a mistake in the document, and a sentence
+OptionProblem = tuple[tuple[str | int, ...], str]  # the path to a mistake in the case, and a sentence about it
 
 
 def _is_count(value: Any) -> bool:
-    return is_whole_number(value, 1, MAX_SETTING)
+    return is_whole_number(value, 1, MAX_COUNT_SETTING)
 
 
-_COUNT = f"a whole number from 1 to {MAX_SETTING:,}"
-SETTINGS: Mapping[str, tuple[Callable[[Any], bool], str]] = {  # a test of the value and a description of valid values
-    "max_tokens": (_is_count, _COUNT),
-    "max_tool_args_bytes": (_is_count, _COUNT),
-    "max_tool_output_bytes": (_is_count, _COUNT),
-    "max_tool_calls_per_turn": (_is_count, _COUNT),
+_COUNT_DESCRIPTION = f"a whole number from 1 to {MAX_COUNT_SETTING:,}"
+SETTINGS: Mapping[str, tuple[Callable[[Any], bool], str]] = {  # a test and a description of valid values
+    "max_tokens": (_is_count, _COUNT_DESCRIPTION),
+    "max_tool_args_bytes": (_is_count, _COUNT_DESCRIPTION),
+    "max_tool_output_bytes": (_is_count, _COUNT_DESCRIPTION),
+    "max_tool_calls_per_turn": (_is_count, _COUNT_DESCRIPTION),
     TOOL_TIMEOUT: (
         lambda value: is_seconds(value, MAX_TIMEOUT_SECONDS),
-        f"a number of seconds up to {MAX_TIMEOUT_SECONDS}",
+        f"a number of seconds above 0, up to {MAX_TIMEOUT_SECONDS}",
     ),
     "tool_failure_policy": (lambda value: value in ("fatal", "tolerated"), "fatal or tolerated"),
     "tool_use_mode": (lambda value: value in ("relaxed", "disabled"), "relaxed or disabled"),
@@ -49,7 +49,7 @@ SETTINGS: Mapping[str, tuple[Callable[[Any], bool], str]] = {  # a test of the v
 def build_settings_layer(settings: JsonObject) -> JsonObject:
     """Return the policy patch of a case's settings.
 
-    The patch does not have the time limit of tools, because the tool definitions have it.
+    `max_tokens` becomes a request override. The time limit of tools is left out, because the tool definitions have it.
     """
     layer = {name: value for name, value in settings.items() if name not in ("max_tokens", TOOL_TIMEOUT)}
     if "max_tokens" in settings:
@@ -58,7 +58,11 @@ def build_settings_layer(settings: JsonObject) -> JsonObject:
 
 
 def iter_option_problems(document: Mapping[str, Any]) -> Iterator[OptionProblem]:
-    """Yield each mistake in the options of a case, as its path in the document and a sentence."""
+    """Yield each mistake in the options of a case, as its path and a sentence.
+
+    Args:
+        document: The whole case.
+    """
     yield from _iter_further_problems(document.get("further") or [])
     group = document.get("group") or ""
     if group and not (isinstance(group, str) and GROUP_PATTERN.fullmatch(group)):
@@ -92,10 +96,10 @@ def _iter_workspace_problems(workspace: Any, initial: Any) -> Iterator[OptionPro
             yield ("workspace", key), f"{key} must be a text of 1 to 80 characters without / and ~."
     if not workspace or not isinstance(initial, Mapping):
         return
-    if replaced := sorted(WORKSPACE_STATE & initial.keys()):
+    if preset_keys := sorted(WORKSPACE_STATE_KEYS & initial.keys()):
         yield (
             ("initial",),
-            f"Remove {', '.join(replaced)}: a workspace has its own initial values for them.",
+            f"Remove {', '.join(preset_keys)} from initial: a workspace sets these keys itself.",
         )
     if not isinstance(initial.get("draft", {}), Mapping):
         yield ("initial", "draft"), "The draft of a workspace must be an object."

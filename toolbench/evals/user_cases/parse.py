@@ -1,4 +1,4 @@
-"""Parsing of test cases from plain data, with a path and a sentence for every mistake."""
+"""Parsing of test cases from JSON values, with a path and a sentence for every mistake."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _OPTION_KEYS = ("further", "group", "control", "behaviour", "workspace", "settin
 _CASE_KEYS = ("messages", "tools", "expect", "results", "initial", "turns", "parallel", *_OPTION_KEYS)
 _ROLES = ("system", "user", "assistant", "tool")
 MAX_TURNS = 50
-MAX_LISTED_TOOLS = 20  # in a message
+MAX_LISTED_TOOLS = 20  # in the sentence about an unknown tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,7 @@ class CaseProblem:
     """A mistake in a test case.
 
     Attributes:
-        place: The path to the mistake, which begins with the part of the case: tools, messages, expect and so on. It is
-            empty for a mistake of the whole document.
+        place: The path to the mistake in the document, such as ("tools", 0); empty for a mistake of the whole document.
         message: The mistake as a sentence.
     """
 
@@ -62,24 +61,24 @@ def parse_case(document: Any) -> UserCase:
         document: Any JSON value.
 
     Raises:
-        InvalidCaseError: The data has mistakes.
+        InvalidCaseError: The document has mistakes.
     """
     if not isinstance(document, Mapping):
         raise InvalidCaseError([CaseProblem((), "A test case must be an object with tools, messages and expect.")])
     tools = parse_tools(document.get("tools"))
     messages = parse_messages(document.get("messages"))
-    names = dict.fromkeys(sorted(name for tool in tools if (name := _find_name(tool))))
+    tool_names = dict.fromkeys(sorted(name for tool in tools if (name := _find_name(tool))))
     expect = parse_expectation(document.get("expect"))
     problems = [
         CaseProblem((key,), f"A test case has no {key}. It may have {', '.join(_CASE_KEYS)}.")
         for key in document
         if key not in _CASE_KEYS
     ]
-    problems += [] if _needs_no_tools(document, tools) else _iter_tool_problems(tools)
-    problems += [*_iter_message_problems(messages), *_iter_expect_problems(expect, names)]
+    problems += [] if _needs_no_tools(document) else _iter_tool_problems(tools)
+    problems += [*_iter_message_problems(messages), *_iter_expect_problems(expect, tool_names)]
     problems += [
         CaseProblem(("results", *place), message)
-        for place, message in iter_result_problems(document.get("results") or {}, names)
+        for place, message in iter_result_problems(document.get("results") or {}, tool_names)
     ]
     problems += _iter_run_problems(document)
     problems += [CaseProblem(place, message) for place, message in iter_option_problems({**document, "expect": expect})]
@@ -102,45 +101,41 @@ def parse_case(document: Any) -> UserCase:
     )
 
 
-def _needs_no_tools(document: Mapping[str, Any], tools: list[Any]) -> bool:
+def _needs_no_tools(document: Mapping[str, Any]) -> bool:
     """Return whether the document is a control without tools."""
-    return bool(document.get("control")) and not tools and document.get("tools") in (None, [])
+    return bool(document.get("control")) and document.get("tools") in (None, [])
 
 
-def parse_tools(document: Any) -> list[Any]:
-    """Return the tools of a document as a list; they are not checked.
+def parse_tools(tools: Any) -> list[Any]:
+    """Return the tools of a case as a list; they are not checked.
 
-    A single tool becomes a list with this tool, and a function without the wrapper of OpenAI's format gets the wrapper.
-    Any other value gives an empty list.
+    A single object becomes a list with this tool. A function without OpenAI's wrapper, {"name": …}, becomes
+    {"type": "function", "function": {"name": …}}. A value that is neither object nor list gives an empty list.
     """
-    tools = [document] if isinstance(document, Mapping) else document if isinstance(document, list) else []
-    return [_wrap_function(tool) for tool in tools]
+    listed_tools = [tools] if isinstance(tools, Mapping) else tools if isinstance(tools, list) else []
+    return [_wrap_function(tool) for tool in listed_tools]
 
 
-def parse_messages(document: Any) -> list[Any]:
-    """Return the messages of a document as a list; they are not checked.
+def parse_messages(messages: Any) -> list[Any]:
+    """Return the messages of a case as a list; they are not checked.
 
-    A text becomes one message of the user. Any value other than a text or a list gives an empty list.
+    A text becomes one message of the user. A value that is neither text nor list gives an empty list.
     """
-    return (
-        [{"role": "user", "content": document}]
-        if isinstance(document, str)
-        else document
-        if isinstance(document, list)
-        else []
-    )
+    if isinstance(messages, str):
+        return [{"role": "user", "content": messages}]
+    return messages if isinstance(messages, list) else []
 
 
-def parse_expectation(document: Any) -> Any:
-    """Return the expectations of a document; they are not checked.
+def parse_expectation(expect: Any) -> Any:
+    """Return the expectations of a case; they are not checked.
 
     One call or a list of calls becomes {"calls": […]}; any other value is returned unchanged.
     """
-    if isinstance(document, list):
-        return {"calls": document}
-    if isinstance(document, Mapping) and "name" in document:
-        return {"calls": [document]}
-    return document
+    if isinstance(expect, list):
+        return {"calls": expect}
+    if isinstance(expect, Mapping) and "name" in expect:
+        return {"calls": [expect]}
+    return expect
 
 
 def _wrap_function(tool: Any) -> Any:
@@ -194,7 +189,7 @@ def _iter_message_problems(messages: list[Message]) -> Iterator[CaseProblem]:
         yield CaseProblem(("messages",), "The last message must be the user's, with a text that is not blank.")
 
 
-def _iter_expect_problems(expect: Any, tools: Collection[str]) -> Iterator[CaseProblem]:
+def _iter_expect_problems(expect: Any, tool_names: Collection[str]) -> Iterator[CaseProblem]:
     if not isinstance(expect, Mapping) or not expect:
         yield CaseProblem(
             ("expect",), "Enter what is expected: a call with name and arguments, no_call, state, or checks."
@@ -209,7 +204,7 @@ def _iter_expect_problems(expect: Any, tools: Collection[str]) -> Iterator[CaseP
         yield CaseProblem(("expect", "calls"), "calls must be a list of calls, each with name and arguments.")
         calls = []
     for number, call in enumerate(calls):
-        yield from _iter_call_problems(call, ("expect", "calls", number), tools)
+        yield from _iter_call_problems(call, ("expect", "calls", number), tool_names)
     if expect.get("no_call") and calls:
         yield CaseProblem(("expect", "no_call"), "A test case cannot expect both calls and no_call: remove one.")
     state = expect.get("state", {})
@@ -221,21 +216,22 @@ def _iter_expect_problems(expect: Any, tools: Collection[str]) -> Iterator[CaseP
         yield from (
             CaseProblem(("expect", "state", *place), message) for place, message in iter_matcher_problems(state)
         )
-    yield from _iter_row_problems(expect.get("checks", []), tools)
+    yield from _iter_row_problems(expect.get("checks", []), tool_names)
     if not any(expect.get(key) for key in ("calls", "no_call", "state", "checks")):
         yield CaseProblem(("expect",), "Nothing is expected yet: calls, no_call, state and checks are all empty.")
 
 
-def _iter_call_problems(call: Any, place: DocumentPath, tools: Collection[str]) -> Iterator[CaseProblem]:
+def _iter_call_problems(call: Any, place: DocumentPath, tool_names: Collection[str]) -> Iterator[CaseProblem]:
     if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
         yield CaseProblem(place, "An expected call must be an object with name and arguments.")
         return
     for key in call:
         if key not in _CALL_KEYS:
             yield CaseProblem((*place, key), f"An expected call has no {key}. It may have {', '.join(_CALL_KEYS)}.")
-    if call["name"] not in tools:
-        ellipsis_text = ", …" if len(tools) > MAX_LISTED_TOOLS else ""
-        hint = f" The tools are {', '.join(islice(tools, MAX_LISTED_TOOLS))}{ellipsis_text}." if tools else ""
+    if call["name"] not in tool_names:
+        ellipsis_text = ", …" if len(tool_names) > MAX_LISTED_TOOLS else ""
+        listed_names = ", ".join(islice(tool_names, MAX_LISTED_TOOLS))
+        hint = f" The tools are {listed_names}{ellipsis_text}." if tool_names else ""
         yield CaseProblem((*place, "name"), f"There is no tool {call['name']}.{hint}")
     arguments = call.get("arguments", {})
     if not isinstance(arguments, Mapping):
@@ -245,12 +241,14 @@ def _iter_call_problems(call: Any, place: DocumentPath, tools: Collection[str]) 
         yield from (CaseProblem(path, message) for path, message in problems)
 
 
-def _iter_row_problems(rows: Any, tools: Collection[str]) -> Iterator[CaseProblem]:
+def _iter_row_problems(rows: Any, tool_names: Collection[str]) -> Iterator[CaseProblem]:
     if not isinstance(rows, list):
         yield CaseProblem(("expect", "checks"), "checks must be a list.")
         return
     for number, row in enumerate(rows):
-        yield from (CaseProblem(("expect", "checks", number), message) for message in iter_check_problems(row, tools))
+        yield from (
+            CaseProblem(("expect", "checks", number), message) for message in iter_check_problems(row, tool_names)
+        )
 
 
 def _iter_run_problems(document: Mapping[str, Any]) -> Iterator[CaseProblem]:

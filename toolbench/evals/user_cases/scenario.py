@@ -1,4 +1,4 @@
-"""The scenario of a user's test case, which has one instance."""
+"""The scenario of a user's test case. It has a single instance."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ from toolbench.evals.user_cases.options import build_settings_layer
 from toolbench.evals.user_cases.simulated_tools import SimulatedTools
 
 ClassedCheck = tuple[Check, str]
-"""A check, and the failure class of a trial in which it is the first that fails."""
+"""A check, and the failure class of a trial that fails because of it."""
 
 USER_CASE_GROUP = "own"
 # Methods that make several calls in one message without further settings.
@@ -43,7 +43,7 @@ def is_user_case_group(group: str) -> bool:
 class UserCaseScenario:
     """The scenario of one version of a test case.
 
-    Group, control, methods and the number of requests follow from the case.
+    `group`, `control`, `methods` and `min_requests` are set from the case.
     """
 
     slug: str
@@ -58,16 +58,17 @@ class UserCaseScenario:
     min_requests: int = 1
 
     def __post_init__(self) -> None:
-        """Set the fields that follow from the case."""
+        """Set the fields that depend on the case."""
         case = self.case
         self.group = f"{USER_CASE_GROUP}_{case.group}" if case.group else USER_CASE_GROUP
         self.control = case.control
+        # With a workspace, a trial sends one request for the patch and one for the answer.
         self.min_requests = 1 + len(case.further) + bool(case.workspace)
         if case.behaviour == "mixed_turn" or build_expected_calls(case).parallel_calls > 1:
             self.methods = _SEVERAL_CALLS_METHODS
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
-        """Return the instance, which is the same for every seed."""
+        """Return the instance, whose task is the same for every `seed` and `kind`."""
         system, history, user_text = _split_messages(self.case)
         return Instance(
             scenario=self.slug,
@@ -92,7 +93,7 @@ class UserCaseScenario:
         return SimulatedTools(self.case.results, self.case.initial, self.case.workspace)
 
     def judge(self, instance: Instance, loop_result: LoopResult, workspace: Workspace) -> Verdict:
-        """Return the verdict by the case's expectations."""
+        """Return the verdict by the expectations and the behaviour of the case."""
         expect = self.case.expect
         comparison = compare_calls(expect, loop_result)
         call_checks = iter_checks(comparison, are_others_allowed=expect.others) if expect.calls else ()
@@ -148,11 +149,11 @@ class UserCaseScenario:
 
 
 def _split_messages(case: UserCase) -> tuple[str, tuple[JsonObject, ...], str]:
-    """Return the texts and messages that the instance of a case has.
+    """Split the messages of a case into system text, history and the user's text.
 
     Returns:
-        The text of a leading system message, "" without one; the messages between it and the last one; and the text of
-        the last one, which is the user's.
+        The content of the first message if it is a system message with a text, else ""; the other messages except the
+        last one; and the text of the last message, which is the user's.
     """
     messages = list(case.messages)
     first = messages[0]
@@ -164,9 +165,9 @@ def _split_messages(case: UserCase) -> tuple[str, tuple[JsonObject, ...], str]:
 def _iter_classed_checks(
     expect: CaseExpectation, loop_result: LoopResult, workspace: Workspace
 ) -> Iterator[ClassedCheck]:
-    """Yield the checks besides those of expected calls.
+    """Yield the checks other than those of expected calls, each with its failure class.
 
-    If the case expects no call and no row requires a text, a check for a visible text is added.
+    If the case expects no call, and no row of its checks requires a text, a check for a visible text is added.
     """
     if expect.no_call:
         yield Check("no tool is called", not has_started_calls(loop_result)), "needless_call"
@@ -188,7 +189,7 @@ def _check_state(pointer: str, expected: object, workspace: Workspace) -> Check:
 def _find_problem(
     case: UserCase, loop_result: LoopResult, comparison: CallComparison, other_checks: Sequence[ClassedCheck]
 ) -> Problem:
-    """Return the problem of a failed trial whose run shows no problem."""
+    """Return the problem of a trial whose run ended without an error but does not meet the expectations."""
     if case.expect.calls and not has_calls(loop_result):
         return NO_TOOL_CALLS_PROBLEM
     if case.expect.no_call and has_calls(loop_result):
@@ -218,26 +219,29 @@ def _find_call_problem(case: UserCase, loop_result: LoopResult, comparison: Call
 
 
 def _build_missing_call_problem(
-    expected: str, expect: CaseExpectation, loop_result: LoopResult, comparison: CallComparison
+    tool: str, expect: CaseExpectation, loop_result: LoopResult, comparison: CallComparison
 ) -> Problem:
-    """Return the problem of a trial without an expected call of the tool `expected`."""
+    """Return the problem of a trial in which an expected call of `tool` was not found.
+
+    The calls were made in another order, another tool was called instead, or the call is missing.
+    """
     unordered = compare_calls(replace(expect, ordered=False), loop_result)
     if expect.ordered and all(pair.made is not None for pair in unordered.pairs):
-        sentence = f"the expected call of {expected} is not made in the expected order."
+        sentence = f"the expected call of {tool} is not made in the expected order."
         location = locate_problem(find_last_turn(loop_result), path=CALLS_PATH, sentence=sentence)
         problems = filter(None, map(_find_argument_problem, unordered.pairs))
         return next(problems, Problem("wrong_order", location))
     names = {call.name for call in expect.calls}
     wrong_call = next((call for call in comparison.others if call.tool not in names and not expect.others), None)
     if wrong_call is not None:
-        sentence = f"{wrong_call.tool} is called; {expected} was expected."
+        sentence = f"{wrong_call.tool} is called; {tool} was expected."
         return Problem("wrong_tool", locate_problem(wrong_call.turn, call=wrong_call.index, sentence=sentence))
-    sentence = f"the run ends here; an expected call of {expected} is missing."
+    sentence = f"the run ends here; an expected call of {tool} is missing."
     return Problem("missing_call", locate_problem(find_last_turn(loop_result), path=CALLS_PATH, sentence=sentence))
 
 
 def _find_argument_problem(pair: CallPair) -> Problem | None:
-    """Return the problem of the first wrong argument of an expected call."""
+    """Return the problem of the first wrong argument of a call; None if all are right or the call is missing."""
     mismatch = next((mismatch for mismatches in pair.mismatches.values() for mismatch in mismatches), None)
     if pair.made is None or mismatch is None:
         return None

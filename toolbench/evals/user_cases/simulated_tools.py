@@ -1,15 +1,16 @@
-"""The simulated tools of a test case. Tools of users are never run.
+"""The simulated tools of a test case. The user's real tools are never run.
 
-A tool returns {"simulated": true, "arguments": …} with its arguments, unless the case's `results` have an entry under
-its name with one of these members:
+A tool returns {"simulated": true, "arguments": …} with the arguments of the call, unless the case's `results` have an
+entry under the tool's name with one of these members:
 
 - {"fixed": value}: the same answer every time
 - {"template": value}: an answer with placeholders (templates.py)
 - {"generated": JSON Schema}: an answer generated from that schema
 - {"error": message}: a refusal
 
-An entry may also have {"set": {pointer: value}}, which changes the case's state; `{name}` in a pointer and the text
-`$name` as a value stand for an argument. {"fault": {"kind": name}} makes the tool fail (fault_rows.py).
+An entry without `error` may also have {"set": {pointer: value}}, which changes the case's state; `{name}` in a pointer
+and the text `$name` as a value stand for the argument `name`. It may also have {"fault": {"kind": …}}, which makes the
+tool fail or answer late (fault_rows.py).
 """
 
 import copy
@@ -31,18 +32,18 @@ from toolbench.evals.workspace import StateWorkspace, build_refusal
 
 RESULT_KINDS = ("fixed", "template", "generated", "error")
 _SAMPLE_BY_TYPE = {"string": "text", "integer": 1, "number": 1.5, "boolean": True, "null": None}
-_MAX_DEPTH = 12
+_MAX_SAMPLE_DEPTH = 12
 _POINTER_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 
 class SimulatedTools:
-    """The workspace of one execution of a test case: its tools and the state that they change.
+    """The tools of one execution of a test case, and the state that they change.
 
     Args:
-        results: The answers of the tools, by name.
+        results: The entries of the tools, by the tool's name.
         initial: The initial state.
         workspace: {id, writable}, if `state_get` and `state_patch` work on the state's `draft` as in the case study;
-            entries of `results` for these two take precedence.
+            else None or {}. An entry of `results` for one of the two tools takes precedence.
     """
 
     def __init__(self, results: JsonObject, initial: JsonObject, workspace: JsonObject | None = None) -> None:
@@ -54,8 +55,9 @@ class SimulatedTools:
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
         """Return the tool's answer, and change the state by the tool's entry.
 
-        A refusal and a fault do not change the state. A slow tool changes it before it answers. An answer with a member
-        `ok` is returned as the data of a successful envelope, so that the loop does not read it as an envelope itself.
+        A refusal and a fault do not change the state. A slow tool changes the state at once and answers later. An
+        answer with a member `ok` is returned as the data of a successful envelope, so that the loop does not read the
+        answer itself as an envelope.
 
         Raises:
             ToolArgumentError: The workspace or a fault refuses the arguments.
@@ -81,14 +83,14 @@ class SimulatedTools:
         return result
 
     def snapshot(self) -> JsonObject:
-        """Return a copy of the state, in which the members of the workspace, if there is one, override others."""
+        """Return a copy of the state. The members of a workspace replace those with the same names."""
         return copy.deepcopy(self._state) | (self._workspace.snapshot() if self._workspace else {})
 
     def _build_state(self, entry: JsonObject, arguments: JsonObject) -> JsonObject:
         """Return a copy of the state after the changes of a call.
 
         Raises:
-            PatchError: A list of the state has no such index.
+            PatchError: A pointer names an index that a list of the state does not have.
         """
         state = self.snapshot()
         for pointer, value in entry.get("set", {}).items():
@@ -109,21 +111,17 @@ def _open_workspace(workspace: JsonObject, state: JsonObject) -> StateWorkspace:
 
 
 def get_data(answer: object) -> object:
-    """Return the value that a case defines as the answer of a tool; a refusal unchanged.
-
-    Args:
-        answer: The answer of `SimulatedTools.call`.
-    """
+    """Return an answer of `SimulatedTools.call` without the envelope of a success; a refusal is returned unchanged."""
     return answer["data"] if isinstance(answer, dict) and answer.get("ok") is True else answer
 
 
 def _wrap_data(value: object) -> object:
-    """Return the value as the data of an envelope if the loop would read it as an envelope itself."""
+    """Return the value, in a successful envelope if the loop would read the value itself as an envelope."""
     return {"ok": True, "data": value} if isinstance(value, dict) and "ok" in value else value
 
 
 def _build_answer(entry: JsonObject, arguments: JsonObject, state: JsonObject) -> object:
-    """Return the tool's answer without a fault.
+    """Return the answer of a tool that does not fail.
 
     Args:
         entry: The tool's entry in the case's results; empty for a tool that returns its arguments.
@@ -141,7 +139,7 @@ def _build_answer(entry: JsonObject, arguments: JsonObject, state: JsonObject) -
 
 
 def describe_results(results: JsonObject, tool: str) -> str:
-    """Return a description of a tool's results, for the page of a case."""
+    """Return a description of what a tool returns, for the page of a case."""
     entry = results.get(tool, {})
     labels = {
         "fixed": "a fixed result",
@@ -154,24 +152,24 @@ def describe_results(results: JsonObject, tool: str) -> str:
     return f"{description}, after a fault ({entry['fault']['kind']})" if "fault" in entry else description
 
 
-def iter_result_problems(results: Any, tools: Collection[str]) -> Iterator[tuple[tuple[str, ...], str]]:
+def iter_result_problems(results: Any, tool_names: Collection[str]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield each mistake in the results, as its path and a sentence.
 
     Args:
         results: The results of a case, any JSON value.
-        tools: The names of the case's tools.
+        tool_names: The names of the case's tools.
     """
     if not isinstance(results, Mapping):
         yield (), "Results must be an object whose keys are names of tools."
         return
     for name, entry in results.items():
-        if name not in tools:
+        if name not in tool_names:
             yield (name,), f"There is no tool {name} in this test case."
         if not isinstance(entry, Mapping) or not entry or set(entry) - {*RESULT_KINDS, "set", "fault"}:
             yield (
                 (name,),
-                "A tool's result must be an object with one of fixed, template, generated and error. It may also have "
-                "set, which changes the state, and fault.",
+                "A tool's result must be an object with at least one member. It may have one of fixed, template, "
+                "generated and error; set, which changes the state; and fault.",
             )
         elif sum(kind in entry for kind in RESULT_KINDS) > 1:
             yield (name,), "Only one of fixed, template, generated and error is allowed."
@@ -197,15 +195,15 @@ def _iter_entry_problems(name: str, entry: Mapping[str, Any]) -> Iterator[tuple[
 def build_sample(schema: Any, depth: int = 0) -> Any:
     """Return an example value of a JSON Schema, always the same one.
 
-    It is the schema's const, default or first enum value, else a value of its type. Values nested more than _MAX_DEPTH
-    levels deep, and those of a schema that is no object, are None. An `enum` that is no list and `properties` that are
-    no object are ignored.
+    It is the schema's const, default or first enum value, else a value of its type. Values nested more than
+    _MAX_SAMPLE_DEPTH levels deep, and values of a schema that is not an object, are None. An `enum` that is not a list
+    and `properties` that are not an object are ignored.
 
     Args:
         schema: The schema, any JSON value.
-        depth: The number of values around this one.
+        depth: The number of values that contain this one.
     """
-    if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
+    if not isinstance(schema, Mapping) or depth > _MAX_SAMPLE_DEPTH:
         return None
     for key in ("const", "default"):
         if key in schema:
@@ -224,9 +222,9 @@ def build_sample(schema: Any, depth: int = 0) -> Any:
 
 
 def _fill_pointer(pointer: str, arguments: JsonObject) -> str:
-    """Return the JSON Pointer with every `{name}` replaced by that argument, `~` and `/` escaped.
+    """Return the JSON Pointer with every `{name}` replaced by the argument `name`, whose `~` and `/` are escaped.
 
-    A `{name}` in the value of an argument, and one that names no argument, is kept.
+    A `{name}` that names no argument is kept, and so is a `{name}` within the value of an argument.
     """
 
     def render_argument(placeholder: re.Match[str]) -> str:
@@ -238,7 +236,7 @@ def _fill_pointer(pointer: str, arguments: JsonObject) -> str:
 
 
 def _build_value(value: Any, arguments: JsonObject) -> Any:
-    """Return a copy of the value; the text `$name` becomes that argument, or None if the call lacks it."""
+    """Return a copy of the value; a text `$name` becomes the argument `name`, or None if the call does not have it."""
     if isinstance(value, str) and value.startswith("$"):
         value = arguments.get(value[1:])
     return copy.deepcopy(value)
@@ -248,7 +246,7 @@ def _set_value(state: JsonObject, pointer: str, value: Any) -> None:
     """Set the value at a JSON Pointer; a parent that is missing or neither object nor list becomes an object.
 
     Raises:
-        PatchError: A list has no such index.
+        PatchError: The pointer names an index that a list does not have.
     """
     *parents, last = JsonPointer(pointer).parts
     container: Any = state
@@ -262,5 +260,9 @@ def _set_value(state: JsonObject, pointer: str, value: Any) -> None:
 
 
 def _find_key(container: JsonObject | list[Any], part: str) -> Any:
-    """Return the key or the index that a part of a JSON Pointer stands for."""
+    """Return the key of an object, or the index of a list, that a part of a JSON Pointer names.
+
+    Raises:
+        PatchError: The list does not have this index.
+    """
     return part if isinstance(container, dict) else parse_index(container, part)

@@ -13,7 +13,7 @@ from typing import Any
 from toolbench.engine.types import JsonObject
 from toolbench.evals.json_pointers import find_pointer_value, is_pointer
 
-MAX_TEMPLATE_CHARACTERS = 50_000  # of all values in one answer that replace placeholders, as JSON
+MAX_VALUE_CHARACTERS = 50_000  # JSON length of all values that replace placeholders in one answer
 _PLACEHOLDER = re.compile(r"\{(?:arguments\.([A-Za-z_][A-Za-z0-9_-]*)|state:(/[^{}]*))\}", re.ASCII)
 _MAX_DEPTH = 60
 _MISSING = object()
@@ -32,7 +32,7 @@ class TemplateError(Exception):
 
 
 class _Renderer:
-    """The rendering of one answer, which counts the characters that replace placeholders."""
+    """Renderer of one answer; it counts the characters of the values that replace placeholders."""
 
     def __init__(self, arguments: JsonObject, state: JsonObject) -> None:
         self._arguments = arguments
@@ -43,7 +43,7 @@ class _Renderer:
         """Return the value with every placeholder replaced.
 
         Raises:
-            TemplateError: A placeholder has no value, or the answer becomes too large.
+            TemplateError: A placeholder has no value, or the values of the placeholders are too long.
         """
         if isinstance(value, str):
             only_placeholder = _PLACEHOLDER.fullmatch(value)
@@ -60,7 +60,7 @@ class _Renderer:
         """Return a copy of the value that a placeholder stands for, and count its characters.
 
         Raises:
-            TemplateError: There is no value, or the answer becomes too large.
+            TemplateError: There is no value, or the values so far are too long.
         """
         name, pointer = match[1], match[2]
         value = self._arguments.get(name, _MISSING) if name else find_pointer_value(self._state, pointer, _MISSING)
@@ -70,8 +70,9 @@ class _Renderer:
             raise TemplateError("STATE_NOT_FOUND", f"nothing is at {pointer}")
         json_text = json.dumps(value)
         self._character_count += len(json_text)
-        if self._character_count > MAX_TEMPLATE_CHARACTERS:
-            raise TemplateError("TEMPLATE_TOO_LARGE", f"the answer has more than {MAX_TEMPLATE_CHARACTERS} characters")
+        if self._character_count > MAX_VALUE_CHARACTERS:
+            message = f"the values in the answer have more than {MAX_VALUE_CHARACTERS} characters"
+            raise TemplateError("TEMPLATE_TOO_LARGE", message)
         return json.loads(json_text)
 
 
@@ -84,7 +85,7 @@ def render_template(template: Any, arguments: JsonObject, state: JsonObject) -> 
         state: The state after the call.
 
     Raises:
-        TemplateError: A placeholder has no value, or the answer becomes too large.
+        TemplateError: A placeholder has no value, or their values have more than MAX_VALUE_CHARACTERS characters.
     """
     return _Renderer(arguments, state).render(template)
 
@@ -94,7 +95,7 @@ def iter_template_problems(template: Any, depth: int = 0) -> Iterator[str]:
 
     Args:
         template: The template, any JSON value.
-        depth: The number of values around this one.
+        depth: The number of values that contain this one.
     """
     if depth > _MAX_DEPTH:
         yield f"A template may be nested at most {_MAX_DEPTH} levels deep."

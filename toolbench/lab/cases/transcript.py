@@ -10,7 +10,7 @@ from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.strict_json import get_object
 from toolbench.engine.types import JsonObject, Message
 from toolbench.evals.user_cases.definition import UserCase
-from toolbench.evals.user_cases.options import WORKSPACE_STATE
+from toolbench.evals.user_cases.options import WORKSPACE_STATE_KEYS
 from toolbench.evals.user_cases.simulated_tools import SimulatedTools
 from toolbench.lab.models import Trial
 from toolbench.lab.traces.reading import StepWithDetails, list_steps
@@ -114,5 +114,5 @@ def _compute_state(case: UserCase, steps: Sequence[StepWithDetails]) -> JsonObje
         if step.is_tool and step.facts.get("executed") and isinstance(arguments, dict):
             with suppress(ToolArgumentError, RuntimeError):  # a refusal or a fault, as in the trial
                 tools.call(step.step.tool_name, arguments, _get_call_id(step))
-    hidden_names = WORKSPACE_STATE if case.workspace else set()  # the workspace sets these itself
+    hidden_names = WORKSPACE_STATE_KEYS if case.workspace else set()  # the workspace sets these itself
     return {name: value for name, value in tools.snapshot().items() if name not in hidden_names}
