@@ -92,7 +92,7 @@ def test_build_settings_layer_is_accepted_by_the_policy(name: str) -> None:
         ({"expect": {"checks": [{"together": 1}]}}, "together takes a whole number from 2"),
         (
             {"workspace": {"id": "x", "writable": "foo"}, "initial": {"facts": {"a": 1}}},
-            "Remove facts: a workspace has",
+            "Remove facts from initial: a workspace sets",
         ),
         ({"workspace": {"id": "x", "writable": "foo"}, "initial": {"draft": 3}}, "The draft of a workspace"),
         ({"results": {"cancel": {"template": "{x}"}}}, "{x} cannot be substituted"),
