@@ -118,7 +118,7 @@ def test_check_token_wrong_tokens_do_not_evict_valid_ones(
     settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.API_REFUSALS_PER_MINUTE = 1_000
-    monkeypatch.setattr(directory_module, "MAX_TOKENS", 3)
+    monkeypatch.setattr(directory_module, "MAX_CACHED_TOKENS", 3)
 
     async def body(directory: Directory) -> None:
         token = await in_database(make_token)

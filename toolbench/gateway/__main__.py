@@ -1,7 +1,7 @@
 """Command of the gateway: `python -m toolbench.gateway [--host 127.0.0.1] [--port 8001]`.
 
 The gateway prints its ready line, JSON with its address, and serves until SIGTERM or SIGINT. If it cannot start, it
-writes one sentence to standard error and exits with 3.
+writes the reason to standard error and exits with 3.
 """
 
 import argparse
@@ -50,18 +50,20 @@ async def _serve(host: str, port: int) -> None:
         try:
             url = await stack.enter_async_context(serve(host, port))
         except OSError as error:
-            is_lookup_error = (error.errno or 0) < 0
+            is_lookup_error = (error.errno or 0) < 0  # name resolution has negative codes, which os.strerror lacks
             reason = error.strerror if is_lookup_error else os.strerror(error.errno or 0)
             raise ServerStartError(
                 f"The gateway cannot listen on {host}:{port} ({reason}): end the program that uses this port, "
-                f"or choose another one. With `{build_command('up')}`, the gateway gets the port after PORT."
+                f"or choose another one. With `{build_command('up')}`, the gateway uses the port PORT + 1."
             ) from error
         print_ready_line(ReadyLine(SERVER_NAME, url, "", ""))
         await stopped.wait()
 
 
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m toolbench.gateway", description="Serve the aliases of models.")
+    parser = argparse.ArgumentParser(
+        prog="python -m toolbench.gateway", description="Serve aliases to clients of model APIs."
+    )
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8001, help="0 takes a free port")
     return parser.parse_args(arguments)

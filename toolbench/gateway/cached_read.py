@@ -14,15 +14,14 @@ logger = logging.getLogger(__name__)
 
 REFRESH_SECONDS = 0.4  # an older value is read again in the background when it is used
 MAX_AGE_SECONDS = 0.9  # a request waits for the refresh of an older value, so that changes count within a second
-# A request uses the older value if the refresh takes longer than this.
-MAX_WAIT_SECONDS = 2.0
-MAX_OUTAGE_SECONDS = 300.0  # an older value is not used any more, even if the database does not answer
-RETRY_AFTER_SECONDS = 5  # header Retry-After of the error
+MAX_WAIT_SECONDS = 2.0  # if the refresh takes longer, a request uses the older value
+MAX_OUTAGE_SECONDS = 300.0  # an older value is never used
+RETRY_AFTER_SECONDS = 5  # header Retry-After of the error 503
 _Value = TypeVar("_Value")
 
 
 def build_unavailable_error() -> GatewayError:
-    """Return the error for a request that needs a value that cannot be read now."""
+    """Return the error for a request whose value cannot be read from the database now."""
     return GatewayError(
         503,
         "database_unavailable",
@@ -56,10 +55,10 @@ class CachedRead(Generic[_Value]):
         self._read = read
         self._max_age_seconds, self._max_first_wait_seconds = max_age_seconds, max_first_wait_seconds
         self._clock = clock
-        self._values: tuple[_Value, ...] = ()  # the value, after the first read that succeeded
+        self._values: tuple[_Value, ...] = ()  # () before the first read that succeeds, then (value,)
         self._read_at = -math.inf  # start of the last read that succeeded
         self._started_at = -math.inf  # start of the last read
-        self._retry_at = -math.inf  # time before which no read starts, after one that failed
+        self._retry_at = -math.inf  # after a failed read: time before which no read starts
         self._task: asyncio.Task[None] | None = None
 
     async def get(self) -> _Value:
@@ -95,7 +94,7 @@ class CachedRead(Generic[_Value]):
             self._values, self._read_at = (value,), started_at
 
     async def _read_with_retry(self) -> _Value:
-        """Return the value; read a second time if the connection was lost, as after a restart of the database."""
+        """Read the value, a second time if the database was unavailable, for instance because it was restarted."""
         try:
             return await self._read()
         except Exception as error:

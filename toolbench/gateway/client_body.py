@@ -12,7 +12,7 @@ LARGE_BYTES = 64 * 1024  # bodies of this size and above are parsed and masked i
 
 
 def read_token(request: web.Request) -> str:
-    """Return the bearer token of a request, else the value of Anthropic's header x-api-key; "" without either."""
+    """Return the bearer token of a request, else the value of Anthropic's header x-api-key, else ""."""
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
     return secret.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "")
 

@@ -15,11 +15,11 @@ from toolbench.lab.serving.budget_watch import BudgetWatch
 from toolbench.lab.serving.served_aliases import ServedAlias, load_served_aliases
 from toolbench.lab.worker.database_thread import DatabaseThread
 
-MAX_TOKENS = 10_000  # valid ones, and as many others; one more drops the least recently used one
+MAX_CACHED_TOKENS = 10_000  # valid tokens, and as many others; one more drops the least recently used one
 MAX_BUDGET_AGE_SECONDS = 5.0
 MAX_FIRST_BUDGET_WAIT_SECONDS = 30.0  # adding up a month of trials for the first time may take long
 
-_Tokens = OrderedDict[bytes, CachedRead[TokenAccess | None]]
+_Tokens = OrderedDict[bytes, CachedRead[TokenAccess | None]]  # by the token's SHA-256 digest
 
 
 class Directory:
@@ -70,7 +70,7 @@ class Directory:
         """Return the access of a token with the scope `serve`.
 
         Args:
-            secret: the token; empty if the request has none.
+            secret: the token; "" if the request has none.
             address: IP address of the client.
 
         Raises:
@@ -91,7 +91,7 @@ class Directory:
     async def _find_access(self, secret: str, address: str) -> TokenAccess | None:
         """Return the access of a token; None for a wrong token.
 
-        A wrong token is counted for its address, unless it was valid at its last use.
+        A wrong token is counted for the client's address, unless the token was valid at its last use.
 
         Raises:
             GatewayError: see WrongTokenLimit.serialise_look_ups and CachedRead.get.
@@ -106,7 +106,7 @@ class Directory:
                     or self._other_tokens.get(key)
                     or CachedRead(partial(self._thread.run, find_access, secret))
                 )
-                _remember(self._other_tokens, key, cached_access)  # at once, so that requests share the read
+                _remember(self._other_tokens, key, cached_access)  # before the read, so that other requests share it
                 access = await cached_access.get()
                 if access is None:
                     self._wrong_token_limit.count(address)
@@ -125,5 +125,5 @@ def _remember(tokens: _Tokens, key: bytes, cached_access: CachedRead[TokenAccess
     """Add a token as the most recently used one; if there are too many, drop the least recently used one."""
     tokens[key] = cached_access
     tokens.move_to_end(key)
-    if len(tokens) > MAX_TOKENS:
+    if len(tokens) > MAX_CACHED_TOKENS:
         tokens.popitem(last=False)

@@ -40,7 +40,8 @@ class ClientExchange:
         answer: the answer; None without one.
         error: the error; None without one, also if the client disconnected.
         response: bytes of the answer; empty for an error before the first byte, and for a stream without kept bodies.
-        sample: random number from 0 to 100; the trace is kept if it is less than the target's `keep_percent`.
+        sample: random number of at least 0 and below 100; the trace is kept if it is less than the last target's
+            `keep_percent`.
     """
 
     dialect: Dialect
@@ -103,12 +104,12 @@ class ClientExchange:
         return [step for outcome in self.outcomes for step in outcome.steps]
 
     def count_body_bytes(self) -> int:
-        """Return the number of bytes of the client's bodies and of those of the last step, before truncation."""
+        """Return the number of bytes of the client's bodies and of the bodies of the last step, before truncation."""
         upstream_bytes = sum(len(step.request_body) + len(step.response_body) for step in self._list_steps()[-1:])
         return len(self.body) + len(self.response) + upstream_bytes
 
     def add_bodies(self, trace: GatewayTrace) -> None:
-        """Add the bodies to the trace, with the secrets of all targets masked and truncated to MAX_KEPT_BYTES.
+        """Add the bodies to the trace; mask the secrets of all targets and truncate each body to MAX_KEPT_BYTES.
 
         This function may be called in a thread.
         """
@@ -123,7 +124,7 @@ class ClientExchange:
             trace.upstream_response = self._mask_step(steps[-1].response_body)[:MAX_KEPT_BYTES]
 
     def _mask(self, body: bytes) -> bytes:
-        """Return the body with the secrets of all targets masked. A target without an endpoint has no known ones."""
+        """Return the body with the secrets of all targets masked. A target without an endpoint has no known secrets."""
         for target in self.targets:
             if target.endpoint is not None:
                 body = build_endpoint_masker(target.endpoint).mask_body(body)
@@ -132,12 +133,12 @@ class ClientExchange:
     def _mask_step(self, body: bytes) -> bytes:
         """Return a part of a recorded step with the secrets of all targets masked.
 
-        The secrets of the step's own target were masked when it was recorded.
+        The secrets of the step's own target were masked when the step was recorded.
         """
         return self._mask(body) if len(self.targets) > 1 else body
 
     def _render_traffic_line(self) -> bytes | None:
-        """Render request and answer as recorded traffic in the form of chat completions.
+        """Render request and answer as a line of recorded traffic in the form of chat completions.
 
         Returns:
             One JSON object; None if drafts can be created from the client's bodies themselves, if there is no answer,

@@ -37,7 +37,7 @@ def refuse(message: str) -> GatewayError:
 
 
 class GatewayTool(NamedTuple):
-    """Tool of a request in a form that can be the key of a cache. `schema` is the JSON text of its JSON Schema."""
+    """Tool of a request, hashable as the key of a cache. `schema` is the JSON text of its JSON Schema."""
 
     name: str
     description: str
@@ -51,11 +51,12 @@ class GatewayRequest:
     Attributes:
         alias: name of the requested alias: the value of the field `model`.
         messages: the conversation in the form of chat completions, system messages included.
-        tools: its tools; a registry without tools if it has none.
+        tools: tools of the request; an empty registry if it has none.
+        tool_choice: the choice in the form of chat completions.
         options: parameters of the request, such as `temperature`, by their names in chat completions.
         stream: whether the client wants a stream of events.
-        with_usage: whether a stream of chat completions ends with the usage.
-        changes: parts of the request that were removed, since the engine's messages have no place for them.
+        with_usage: whether a stream of chat completions ends with the usage; other wire formats always send it.
+        changes: removals of parts of the request for which the engine's messages have no place.
     """
 
     alias: str
@@ -148,7 +149,7 @@ class Dialect(Protocol):
         ...
 
     def stream_text(self, answer_id: str, alias: str, text: str, *, is_first: bool) -> Iterator[bytes]:
-        """Yield the events of a part of the text; `is_first` says whether it is the first one."""
+        """Yield the events of a part of the text; `is_first` says whether this part is the first one."""
         ...
 
     def end_stream(
@@ -165,13 +166,13 @@ class Dialect(Protocol):
 def build_registry(tools: Sequence[GatewayTool]) -> ToolRegistry:
     """Return the registry of tools.
 
-    Equal tools get the same registry object, because the engine has a cache of prepared tools by registry object.
+    Equal tools get the same registry object from a cache, because the engine caches prepared tools by this object.
 
     Raises:
         GatewayError: there are too many tools, a name occurs twice, or a schema is not valid.
     """
     if len(tools) > MAX_TOOLS:
-        raise refuse(f"There are {len(tools)} tools; at most {MAX_TOOLS} are taken. Send fewer tools.")
+        raise refuse(f"There are {len(tools)} tools; at most {MAX_TOOLS} are allowed. Send fewer tools.")
     return _build_registry(tuple(tools))
 
 

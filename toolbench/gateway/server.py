@@ -59,7 +59,7 @@ class Gateway:
         self._writer_thread = DatabaseThread()
         self._writer = TraceWriter(self._writer_thread.run)
         self._client: HttpClient | None = None
-        self._running: Counter[int] = Counter()  # requests by provider id
+        self._running: Counter[int] = Counter()  # number of running requests by provider id
 
     def build_app(self) -> web.Application:
         """Return the aiohttp application with its addresses."""
@@ -96,7 +96,7 @@ class Gateway:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         exchange = ClientExchange(DIALECTS[request.path](), secrets.token_hex(12), time.perf_counter())
-        with log_ids(request=exchange.id):  # the tasks that are created within have the id too
+        with log_ids(request=exchange.id):  # log lines of tasks that are created here have the id, too
             try:
                 return await self._answer_or_raise(request, exchange)
             except GatewayError as error:
@@ -134,13 +134,13 @@ class Gateway:
     ) -> GatewayAnswer:
         """Send a request to one target after another until one answers.
 
-        No further target is tried after the upstream refused the request, or once text of an answer was sent.
+        No further target is tried if the request itself was refused, or once text of an answer was sent.
 
         Args:
-            exchange: gets each target and the outcome there.
+            exchange: receives each target and the outcome there.
             parsed_request: the request.
             targets: the alias and its fallbacks, in order.
-            sender: gets the text of a stream; None without a stream.
+            sender: receives the text of a stream; None without a stream.
 
         Raises:
             GatewayError: the error of the last target that was tried.
@@ -168,8 +168,8 @@ class Gateway:
         """Send a request to one target; add the outcome to the exchange and the cost to the stored sums.
 
         Raises:
-            GatewayError: the target cannot be served now, its budget is spent or cannot be read, or its provider has no
-                free slot.
+            GatewayError: the target cannot be served now, the budget of its provider is spent or cannot be read, or the
+                provider has no free slot.
         """
         if target.endpoint is None or self._client is None:
             raise GatewayError(503, "unavailable", f"{target.name}: {target.refusal}", retry_after=30)
@@ -198,7 +198,7 @@ class Gateway:
 
     @contextmanager
     def _occupy_slot(self, target: ServedAlias) -> Iterator[None]:
-        """Occupy a slot of the provider within the context.
+        """Occupy a slot of the target's provider within the context.
 
         Raises:
             GatewayError: no slot is free.
@@ -207,7 +207,7 @@ class Gateway:
             raise GatewayError(
                 429,
                 "gateway_full",
-                f"{target.concurrency} requests to this provider are under way, which is its limit. Try again.",
+                f"{target.concurrency} requests to this provider are under way; this is the limit. Try again.",
                 retry_after=1,
             )
         self._running[target.provider_id] += 1
@@ -251,7 +251,7 @@ class Gateway:
             return response
         finally:
             task.cancel()
-            await asyncio.gather(task, return_exceptions=True)  # so that the trace has the cancelled request
+            await asyncio.gather(task, return_exceptions=True)  # so that the trace includes the cancelled request
 
     def _end_stream(
         self,
@@ -262,14 +262,14 @@ class Gateway:
         *,
         with_changes: bool,
     ) -> Iterator[bytes]:
-        """Set the answer or error of the exchange, and return the last events of its stream.
+        """Set the answer or the error of the exchange, and return the last events of the stream.
 
         Args:
             exchange: the exchange.
-            parsed_request: its request.
+            parsed_request: the request of the exchange.
             task: the task that sent the request; it has ended.
-            sender: says whether text was sent.
-            with_changes: whether the last events have the changes.
+            sender: the sender of the stream's text; `has_begun` says whether text was sent.
+            with_changes: whether the last events have the field `toolbench` with the changes.
         """
         failure = task.exception()
         if failure is not None:
@@ -286,8 +286,8 @@ class Gateway:
         if target is None or not exchange.keeps_trace:
             return
         trace = exchange.build_trace(target)
-        if exchange.keeps_bodies and (size := exchange.count_body_bytes()) >= LARGE_BYTES:
-            self._writer.put_large(trace, size, partial(exchange.add_bodies, trace))
+        if exchange.keeps_bodies and (body_bytes := exchange.count_body_bytes()) >= LARGE_BYTES:
+            self._writer.put_large(trace, body_bytes, partial(exchange.add_bodies, trace))
             return
         if exchange.keeps_bodies:
             exchange.add_bodies(trace)
@@ -296,13 +296,13 @@ class Gateway:
 
 async def _send(response: web.StreamResponse, exchange: ClientExchange, events: Iterator[bytes]) -> None:
     for event in events:
-        if exchange.keeps_bodies:  # the target stays the same once the stream has begun
+        if exchange.keeps_bodies:  # the same for all events: the target does not change in a stream
             exchange.response += event
         await response.write(event)
 
 
 def _list_targets(name: str, aliases: Mapping[str, ServedAlias]) -> Iterator[ServedAlias]:
-    """Yield the alias, then its fallbacks that exist.
+    """Yield the alias of this name, then those of its fallbacks that exist.
 
     Raises:
         GatewayError: no alias has the name.
@@ -360,7 +360,7 @@ async def serve(host: str, port: int) -> AsyncIterator[str]:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Open the listening socket; `::` stands for all addresses, also those of IPv4."""
+    """Open the listening socket; `::` stands for all addresses, also those of IPv4 if the host permits it."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     is_dual_stack = host == "::" and socket.has_dualstack_ipv6()
     return socket.create_server((host, port), family=family, dualstack_ipv6=is_dual_stack)

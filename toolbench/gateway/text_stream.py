@@ -12,31 +12,34 @@ from toolbench.engine.policy.settings import Policy
 from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.gateway.request import GatewayAnswer
 
+# Transforms that read calls from the text.
 _TEXT_TRANSFORMS = frozenset({"tool_calls_from_text", "assistant_content_tool_call_tags_to_tool_calls"})
 _JSON_METHODS = ("text_json", "constrained")  # their calls are JSON, which may begin anywhere in the text
-_JSON_START = re.compile(r"[{\[`]")
+_JSON_START = re.compile(r"[{\[`]")  # an object, an array, or a code fence with one of them
 
 
 class TextListener:
     """Listener of the loop's events that sends text as soon as it cannot be part of a call.
 
-    Only the text of the first attempt that has text is sent: a client appends all text that it gets, so it would append
-    the text of a retry or of a re-prompt to that of the first attempt. If the method reads calls from the text, or if
-    the text may contain calls, the listener does not send inline reasoning and blanks before the text, and it withholds
-    blanks after the text until they are known to belong to the final text.
+    Only the text of the first attempt that has text is sent. A client appends all text that it receives, so it would
+    append the text of a retry or of a re-prompt to the text of the first attempt.
+
+    If the method reads calls from the text, or if a transform does so and the request has tools, the listener sends
+    neither inline reasoning nor white space before the text. It withholds white space after the text until that is
+    known to belong to the final text.
     """
 
     def __init__(self, policy: Policy, tools: ToolRegistry, send: Callable[[str], None]) -> None:
         """Create the listener.
 
         Args:
-            policy: settings that say how calls may be written in the text.
+            policy: settings that decide how calls may be written in the text.
             tools: tools of the request.
             send: receives each part of the text.
         """
         self._send = send
         self._sent_parts: list[str] = []
-        self._reasoning_part_count = 0  # number of first sent parts that turned out to be reasoning
+        self._reasoning_part_count = 0  # how many of the first sent parts turned out to be reasoning
         self._withheld_parts: list[str] = []  # text without reasoning that follows the sent parts
         self._sent_attempt: tuple[int, int] | None = None  # turn and attempt whose text is sent
         self._last_attempt: tuple[int, int] | None = None  # turn and attempt of the last event
@@ -54,7 +57,7 @@ class TextListener:
         return None
 
     def receive(self, event: Event) -> None:
-        """Send the text of an event of the loop that cannot be part of a call."""
+        """Send the part of an event's text that cannot belong to a call, and withhold the rest."""
         if event.type != "llm_delta":
             return
         self._last_attempt = attempt = (event.turn, event.data.get("attempt", 1))
@@ -73,10 +76,10 @@ class TextListener:
         self._decode(self._decoder, text[json_start:])
 
     def _decode(self, decoder: formats.TextDecoder, text: str) -> None:
-        """Send the text in the next part of an answer, or withhold it."""
+        """Decode the next part of an answer, and send or withhold the text that it contains."""
         has_words = False
         for part in decoder.feed(text):
-            if part.kind == "void":
+            if part.kind == "void":  # all text so far was reasoning
                 self._reasoning_part_count = len(self._sent_parts)
                 self._withheld_parts = [blanks for blanks in self._withheld_parts if blanks.isspace()]
             elif part.kind == "text":
@@ -100,7 +103,7 @@ class TextListener:
 
             - "" for an answer with calls, if it has no text or comes from the attempt whose text was sent;
             - the withheld text for any other answer from that attempt;
-            - None for any other answer: it comes from a later attempt, and the client has text that it lacks.
+            - None for any other answer, which comes from a later attempt and lacks text that the client has.
         """
         text = answer.text.lstrip()
         for part_count in (0, self._reasoning_part_count):
@@ -113,7 +116,7 @@ class TextListener:
         return self._take_withheld_text() if is_same_attempt else None
 
     def _take_withheld_text(self) -> str:
-        """Return all withheld text, with the text that the decoder releases at the end of the answer."""
+        """End the decoding and return all withheld text, also the text that the decoder still held."""
         self._withholds_all = True
         if self._decoder is not None:
             self._decoder.close()

@@ -11,7 +11,7 @@ from toolbench.gateway.cached_read import MAX_WAIT_SECONDS, build_unavailable_er
 from toolbench.gateway.request import GatewayError
 
 WINDOW_SECONDS = 60
-MAX_ADDRESSES = 10_000  # with a count; one more drops the count that was changed least recently
+MAX_ADDRESSES = 10_000  # with a count; one more drops the least recently changed count
 
 
 class WrongTokenLimit:
@@ -21,18 +21,19 @@ class WrongTokenLimit:
         """Create the limit.
 
         Args:
-            per_minute: requests with a wrong token that one address may send.
+            per_minute: requests with a wrong token that one address may send in a minute.
             clock: returns seconds since the epoch.
         """
         self._per_minute = per_minute
         self._clock = clock
-        # By address: the minute since the epoch, and the number of requests in it.
+        # By address: a minute, counted from the epoch, and the number of requests with a wrong token in it.
         self._counts: OrderedDict[str, tuple[int, int]] = OrderedDict()
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # of addresses with look-ups
+        # By address, while a look-up runs or waits.
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
     async def serialise_look_ups(self, address: str) -> AsyncIterator[None]:
-        """Let one look-up of a token of this address run at a time, so that every wrong token is counted.
+        """Let one look-up of a token from this address run at a time, so that each sees the count of the one before.
 
         Raises:
             GatewayError: the address sent too many wrong tokens in this minute (429), or its earlier look-ups take
@@ -51,7 +52,7 @@ class WrongTokenLimit:
             lock.release()
 
     def check(self, address: str) -> None:
-        """Check that a token of this address may be looked up in the database.
+        """Check that a token from this address may be looked up in the database.
 
         Raises:
             GatewayError: the address sent too many wrong tokens in this minute (429).
@@ -74,6 +75,6 @@ class WrongTokenLimit:
             self._counts.popitem(last=False)
 
     def _get_count(self, address: str) -> int:
-        """Return the number of wrong tokens of an address in the current minute."""
+        """Return the number of requests with a wrong token from an address in the current minute."""
         minute, count = self._counts.get(address, (0, 0))
         return count if minute == int(self._clock()) // WINDOW_SECONDS else 0

@@ -20,9 +20,9 @@ MAX_WAITING_BYTES = 64_000_000  # of bodies in the queue; further traces are sto
 MAX_BATCH_TRACES = 200
 MAX_BATCH_BYTES = 16_000_000
 BATCH_SECONDS = 0.1  # pause between two batches, unless a full one waits
-MAX_ATTEMPTS = 1_200  # to store a batch while the database is unavailable, in ten minutes
+MAX_ATTEMPTS = 1_200  # to store a batch while the database is unavailable; they take ten minutes
 MAX_LAST_ATTEMPTS = 3  # while the gateway stops
-DROPS_PER_WARNING = 200  # dropped traces; a log line for each of them would slow the gateway
+DROPS_PER_WARNING = 200  # dropped traces or bodies; a log line for each of them would slow the gateway
 
 
 class TraceWriter:
@@ -43,7 +43,7 @@ class TraceWriter:
         self._waiting: deque[tuple[GatewayTrace, int]] = deque()  # each with the bytes of its bodies
         self._waiting_bytes = 0
         self._body_tasks: set[asyncio.Task[None]] = set()  # each adds the bodies of a trace in a thread
-        self._body_task_bytes = 0
+        self._body_task_bytes = 0  # of the bodies that these tasks add
         self._task: asyncio.Task[None] | None = None
         self._batch: list[GatewayTrace] = []
         self._attempts = 0  # to store the batch
@@ -94,7 +94,7 @@ class TraceWriter:
     async def _add_bodies(self, trace: GatewayTrace, body_bytes: int, add_bodies: Callable[[], None]) -> None:
         try:
             await asyncio.to_thread(add_bodies)
-        except Exception:  # the trace is stored without the bodies that are missing
+        except Exception:  # the trace is stored with the bodies that were added before the error
             logger.exception("The bodies of a trace could not be added")
         self._body_task_bytes -= body_bytes
         self.put(trace)
@@ -169,7 +169,7 @@ class TraceWriter:
         """Try once to store the next batch.
 
         Returns:
-            False if the batch is kept for a further attempt.
+            False if the batch is kept for a further attempt, else True.
         """
         if not self._batch:
             self._take_batch()

@@ -166,7 +166,7 @@ def build_plan(request: GatewayRequest, target: TurnTarget) -> LoopPlan:
 
 
 def _set_outcome(outcome: TurnOutcome, result: LoopResult, request: GatewayRequest) -> None:
-    """Set the outcome's answer or error by the end of the loop and its last answer."""
+    """Set the answer or the error of the outcome, which depends on how the loop ended and on its last answer."""
     record = next((record for record in reversed(result.turns) if record.answer), None)
     if result.end is EndReason.PROVIDER_ERROR and result.error is not None:
         headers = outcome.steps[-1].response_headers if outcome.steps else {}

@@ -1,4 +1,4 @@
-"""Dialect of OpenAI's chat completions: requests, answers, errors and streams."""
+"""Wire format of OpenAI's chat completions: requests, answers, errors and streams."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +21,7 @@ from toolbench.gateway.dialects.fields import (
 )
 from toolbench.gateway.request import GatewayAnswer, GatewayError, GatewayRequest, GatewayTool, build_registry, refuse
 
-_OPTION_KINDS = {  # kind of value for `read_options`, by name of the field
+_OPTION_KINDS = {  # kinds for `read_options`, by name of the field
     "frequency_penalty": "number",
     "logit_bias": "object",
     "max_completion_tokens": "positive",
@@ -41,7 +41,7 @@ _OPTION_KINDS = {  # kind of value for `read_options`, by name of the field
     "verbosity": "text",
 }
 _FIELDS = {*_OPTION_KINDS, "model", "messages", "tools", "tool_choice", "stream", "stream_options", "n"}
-# Reasoning of earlier answers, which is not sent to the model.
+# Fields with the reasoning of earlier answers. The gateway does not send it to the model.
 _REASONING_KEYS = ("reasoning", "reasoning_content", "reasoning_details")
 _MESSAGE_KEYS = ("role", "name", "content", "tool_calls", "tool_call_id", "refusal", *_REASONING_KEYS)
 _CALL_KEYS = ("id", "type", "function", "index")
@@ -51,7 +51,7 @@ _ERROR_TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: 
 
 
 class ChatDialect:
-    """Dialect of OpenAI's chat completions."""
+    """Wire format of OpenAI's chat completions."""
 
     name = "chat"
 
@@ -135,9 +135,9 @@ def _parse_messages(value: Any) -> tuple[Message, ...]:
 
 
 def _list_removed_names(messages: Iterable[Mapping[str, Any]]) -> tuple[TransformChange, ...]:
-    """Return a change for each message with a name of its author, which is not sent to the model.
+    """Return a change for each message whose field `name`, the name of its author, is not sent to the model.
 
-    Messages of tools are left out: their name is that of the tool, which the id of the call identifies, too.
+    Messages of tools are left out: their `name` is the tool's name, and the id of the call identifies the tool, too.
     """
     return tuple(
         TransformChange("message", "message_name_removed", f"messages[{number}].name", str(message["name"])[:200], "")
@@ -171,7 +171,9 @@ def _parse_calls(number: int, calls: Any) -> list[JsonObject]:
         function = function if isinstance(function, Mapping) else {}
         texts = (fields.get("id"), function.get("name"), function.get("arguments"))
         if not all(isinstance(text, str) for text in texts):
-            raise refuse(f"Message {number}: a tool call lacks id, function.name or function.arguments. Send texts.")
+            raise refuse(
+                f"Message {number}: a tool call lacks id, function.name or function.arguments. Send all as texts."
+            )
         check_known_keys(f"A tool call of message {number}", fields, _CALL_KEYS)
         parsed.append({"id": texts[0], "type": "function", "function": {"name": texts[1], "arguments": texts[2]}})
     return parsed

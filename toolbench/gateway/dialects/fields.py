@@ -1,4 +1,4 @@
-"""Reading of request fields and rendering of events that the dialects share."""
+"""Functions that all wire formats share: they read fields of requests and render events."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -10,7 +10,7 @@ from toolbench.gateway.request import GatewayError, GatewayTool, refuse
 
 MAX_MODEL_CHARS = 100
 _TOOL_HINTS = ("cache_control",)  # fields of a tool that change speed and price, but not the answer
-_EMPTY_VALUES: tuple[Any, ...] = (None, [], {}, "")  # a field with one of these has no effect, like a missing field
+_EMPTY_VALUES: tuple[Any, ...] = (None, [], {}, "")  # a field with such a value has the same effect as a missing field
 
 
 def check_object(body: Any) -> JsonObject:
@@ -27,7 +27,7 @@ def check_object(body: Any) -> JsonObject:
 def check_known_fields(body: Mapping[str, Any], known_names: Collection[str]) -> None:
     """Check that the body has known fields only.
 
-    An unknown field is refused, because the gateway could only ignore it, and the client would not notice that.
+    The gateway refuses an unknown field: if it ignored the field, the client would not notice.
 
     Raises:
         GatewayError: the body has an unknown field.
@@ -41,7 +41,7 @@ def check_known_keys(place: str, value: Mapping[str, Any], known_names: Collecti
     """Check that a part of the request has known fields only; unknown fields may have an empty value.
 
     Args:
-        place: name of the part at the start of a sentence, for the error, such as "Message 0".
+        place: name of the part, with which the sentence of the error begins, such as "Message 0".
         value: the part.
         known_names: names of the known fields.
 
@@ -58,12 +58,12 @@ def check_known_keys(place: str, value: Mapping[str, Any], known_names: Collecti
 
 
 def check_value(body: Mapping[str, Any], name: str, allowed: Collection[Any], reason: str) -> None:
-    """Check that a field does not request something that the gateway does not do.
+    """Check that a field requests only what the gateway does.
 
     Args:
         body: the body.
         name: name of the field.
-        allowed: values that describe what the gateway does; null is allowed, too.
+        allowed: values that describe what the gateway does; null and a missing field are allowed, too.
         reason: what the gateway does, as a sentence for the error.
 
     Raises:
@@ -75,7 +75,7 @@ def check_value(body: Mapping[str, Any], name: str, allowed: Collection[Any], re
 
 
 def read_model(body: Mapping[str, Any]) -> str:
-    """Return the name of the alias, which is the field `model`.
+    """Return the name of the requested alias: the value of the field `model`.
 
     Raises:
         GatewayError: the name is missing, empty, too long or not a text.
@@ -108,7 +108,7 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-_OPTION_CHECKS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
+_OPTION_CHECKS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {  # description and test of valid values, by kind
     "flag": ("true or false", lambda value: isinstance(value, bool)),
     "number": ("a number", _is_number),
     "whole": ("a whole number", _is_whole),
@@ -125,14 +125,14 @@ _OPTION_CHECKS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
 
 
 def read_options(body: Mapping[str, Any], kinds: Mapping[str, str]) -> JsonObject:
-    """Return the parameters of the model that a request has, by name, without those that are null.
+    """Return the fields named in `kinds` with their values; null and missing fields are left out.
 
     Args:
-        body: the body.
-        kinds: kind of value, a key of _OPTION_CHECKS, by the name of each parameter.
+        body: the body, or an object within it.
+        kinds: kind of value (a key of _OPTION_CHECKS), by name of the field.
 
     Raises:
-        GatewayError: a parameter has a value of another kind.
+        GatewayError: a field has a value of another kind.
     """
     options = {name: body[name] for name in kinds if body.get(name) is not None}
     for name, value in options.items():
@@ -146,12 +146,12 @@ def read_text(place: str, content: Any, part_types: Collection[str] = ("text",))
     """Return the text of a message: a string, or a list of parts whose texts are joined.
 
     Args:
-        place: name of the part at the start of a sentence, for the error, such as "Message 0".
+        place: name of the message, with which the sentence of the error begins, such as "Message 0".
         content: value of the field; None stands for an empty text.
         part_types: types of parts that hold text.
 
     Raises:
-        GatewayError: a part is not text.
+        GatewayError: a part or the whole content is not text.
     """
     if content is None or isinstance(content, str):
         return content or ""
@@ -168,7 +168,7 @@ def read_tool(fields: Mapping[str, Any], schema_name: str = "parameters") -> Gat
     """Return a tool; a missing schema stands for no parameters.
 
     Args:
-        fields: the fields of the tool; `name` is a text. `strict` may be true or false, since calls are checked anyway.
+        fields: the fields of the tool; `name` is a text. `strict` has no effect, since all calls are checked.
         schema_name: name of the field with the schema.
 
     Raises:
@@ -194,10 +194,10 @@ def read_tool_choice(value: Any, name: Any, tools: Iterable[GatewayTool], expect
         value: the choice in the words of chat completions; None stands for `auto`.
         name: name of the tool that the choice requires; None if it names no tool.
         tools: tools of the request.
-        expected: the values that the dialect allows, for the error.
+        expected: the choices that the wire format allows, for the sentence of the error.
 
     Raises:
-        GatewayError: the choice is unknown, names an unknown tool, or requires a call without tools.
+        GatewayError: the choice is unknown, names an unknown tool, or requires a call although there are no tools.
     """
     tool_names = [tool.name for tool in tools]
     if value == "required" and not tool_names:
@@ -213,7 +213,7 @@ def check_conversation(messages: Iterable[Message]) -> None:
     """Check that every call is followed by its result, and that the last message is a user's or a tool's.
 
     Raises:
-        GatewayError: a result has no call, a call has no result, or the last message is neither a user's nor a tool's.
+        GatewayError: a result has no call, a call has no result, or another message is the last one.
     """
     open_call_ids: set[str] = set()
     last_role = ""
@@ -239,7 +239,7 @@ def check_conversation(messages: Iterable[Message]) -> None:
 
 
 def _refuse_open_calls(place: str, call_ids: Iterable[str]) -> GatewayError:
-    """Return the error for calls without a result; `place` is the beginning of its sentence."""
+    """Return the error for calls without a result; the sentence of the error begins with `place`."""
     names = ", ".join(sorted(call_id[:40] for call_id in call_ids)[:5])
     return refuse(f"{place}, results of these calls are missing: {names}. Send a result for each call.")
 

@@ -1,4 +1,4 @@
-"""Dialect of Anthropic's Messages: requests, answers, errors and streams."""
+"""Wire format of Anthropic's Messages: requests, answers, errors and streams."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -39,12 +39,12 @@ _ERROR_TYPES = {
     429: "rate_limit_error",
     529: "overloaded_error",
 }
-_TOOL_CHOICES = {"auto": "auto", "any": "required", "none": "none"}  # in chat completions, by the type in Messages
+_TOOL_CHOICES = {"auto": "auto", "any": "required", "none": "none"}  # choice in chat completions, by `type` in Messages
 _EXPECTED_CHOICES = "{type: auto}, {type: any}, {type: none}, or {type: tool, name} with the name of a tool"
 
 
 class MessagesDialect:
-    """Dialect of Anthropic's Messages."""
+    """Wire format of Anthropic's Messages."""
 
     name = "messages"
 
@@ -54,7 +54,7 @@ class MessagesDialect:
         check_known_fields(fields, _FIELDS)
         if fields.get("max_tokens") is None:
             raise refuse("max_tokens is required. Send a whole number of at least 1.")
-        check_value(fields, "service_tier", ("auto",), "The settings of the alias choose the provider.")
+        check_value(fields, "service_tier", ("auto",), "The gateway does not send it to the provider.")
         tools = _parse_tools(fields.get("tools"))
         choice, options = _parse_tool_choice(fields.get("tool_choice"), tools)
         options |= read_options(fields, _OPTION_KINDS) | _convert_options(fields)
@@ -138,7 +138,7 @@ def _parse_messages(system: Any, value: Any) -> tuple[Message, ...]:
 
 
 def _parse_user_blocks(number: int, blocks: list[Any]) -> list[Message]:
-    """Return a message for each tool result, then one with the user's text, if there is text or no result."""
+    """Return a message for each tool result, then one with the user's text, unless an empty text follows results."""
     results: list[Message] = []
     text_blocks = []
     for block in blocks:
@@ -187,7 +187,7 @@ def _parse_tools(value: Any) -> list[GatewayTool]:
 
 
 def _convert_options(fields: Mapping[str, Any]) -> JsonObject:
-    """Return the options with other names in chat completions: `user` and `stop`, if they have a value."""
+    """Return the options that chat completions name otherwise: `user` and `stop`, if they have a value."""
     metadata = read_options(fields, {"metadata": "object"}).get("metadata", {})
     check_known_keys("metadata", metadata, ("user_id",))
     user = read_options(metadata, {"user_id": "text"})
@@ -196,7 +196,7 @@ def _convert_options(fields: Mapping[str, Any]) -> JsonObject:
 
 
 def _parse_tool_choice(value: Any, tools: list[GatewayTool]) -> tuple[RequestChoice, JsonObject]:
-    """Return the tool choice, and {"parallel_tool_calls": False} if only one call is allowed, else {}."""
+    """Return the tool choice, and as options {"parallel_tool_calls": False} if only one call is allowed, else {}."""
     if value is None:
         return "auto", {}
     fields = value if isinstance(value, Mapping) else {}
@@ -220,7 +220,7 @@ def _build_empty_message(answer_id: str, alias: str) -> JsonObject:
 
 
 def _render_usage(usage: Usage | None) -> JsonObject:
-    """Render the usage; unlike in `Usage`, the input tokens leave out those that were read from a cache."""
+    """Render the usage. Tokens that were read from a cache are not counted as input tokens, unlike in `Usage`."""
     usage = usage or Usage()
     input_tokens = max(0, (usage.input_tokens or 0) - (usage.cached_tokens or 0))
     rendered = {"input_tokens": input_tokens, "output_tokens": usage.output_tokens or 0}

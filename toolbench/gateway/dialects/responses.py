@@ -1,4 +1,4 @@
-"""Dialect of OpenAI's Responses, without stored responses: requests, answers, errors and streams."""
+"""Wire format of OpenAI's Responses, without stored responses: requests, answers, errors and streams."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -31,7 +31,7 @@ _OPTION_KINDS = {
     "top_p": "number",
     "user": "text",
 }
-_CHAT_NAMES = {"max_output_tokens": "max_tokens"}  # other names of options in chat completions
+_CHAT_NAMES = {"max_output_tokens": "max_tokens"}  # options that chat completions name otherwise
 _FIELDS = {*_OPTION_KINDS, "model", "input", "instructions", "tools", "tool_choice", "stream", "text", "reasoning"}
 _FIELDS |= {"include", "metadata", "previous_response_id", "store", "truncation"}
 _ROLES = {"developer": "system", "system": "system", "user": "user", "assistant": "assistant"}
@@ -40,7 +40,7 @@ _REASONING_INCLUDE = "reasoning.encrypted_content"  # has no effect: no answer o
 
 
 class ResponsesDialect:
-    """Dialect of OpenAI's Responses.
+    """Wire format of OpenAI's Responses.
 
     One object serves one request, since it numbers the events of a stream and repeats the metadata of the request.
     """
@@ -59,7 +59,7 @@ class ResponsesDialect:
             raise refuse("The gateway stores no answers. Send the whole input instead of previous_response_id.")
         check_value(fields, "store", (False,), "The gateway stores no answers.")
         check_value(fields, "truncation", ("disabled",), "The gateway sends the whole input.")
-        check_value(fields, "include", ([], [_REASONING_INCLUDE]), "The gateway has no further data of an answer.")
+        check_value(fields, "include", ([], [_REASONING_INCLUDE]), "The gateway has no further data about an answer.")
         self._metadata = read_options(fields, {"metadata": "object"}).get("metadata", {})
         tools = _parse_tools(fields.get("tools"))
         options = {_CHAT_NAMES.get(name, name): value for name, value in read_options(fields, _OPTION_KINDS).items()}
@@ -161,8 +161,8 @@ def _parse_input(instructions: Any, value: Any) -> tuple[Message, ...]:
 def _add_item(messages: list[Message], number: int, item: Any) -> None:
     """Add an item to the messages.
 
-    A call is added to the assistant's message before it, or to a new one if another message is before it. Items of
-    reasoning are left out.
+    A call is added to the last message if that is the assistant's, else to a new message. Items of reasoning are left
+    out.
     """
     kind = item.get("type", "message") if isinstance(item, Mapping) else None
     if kind == "message":
@@ -209,7 +209,7 @@ def _parse_tools(value: Any) -> list[GatewayTool]:
 
 
 def _convert_nested_options(fields: Mapping[str, Any]) -> JsonObject:
-    """Return the options within `text` and `reasoning`, which are top-level fields of chat completions."""
+    """Return the options within `text` and `reasoning` as the fields that chat completions have for them."""
     options: JsonObject = {}
     for name in ("text", "reasoning"):
         if not isinstance(fields.get(name) or {}, Mapping):
