@@ -15,7 +15,7 @@ from toolbench.gateway.request import GatewayAnswer
 # Transforms that read calls from the text.
 _TEXT_TRANSFORMS = frozenset({"tool_calls_from_text", "assistant_content_tool_call_tags_to_tool_calls"})
 _JSON_METHODS = ("text_json", "constrained")  # their calls are JSON, which may begin anywhere in the text
-_JSON_START = re.compile(r"[{\[`]")  # an object, an array, or a code fence with one of them
+_JSON_START = re.compile(r"[{\[`]")  # start of an object, of an array, or of a code fence around one of them
 
 
 class TextListener:
@@ -25,8 +25,8 @@ class TextListener:
     append the text of a retry or of a re-prompt to the text of the first attempt.
 
     If the method reads calls from the text, or if a transform does so and the request has tools, the listener sends
-    neither inline reasoning nor white space before the text. It withholds white space after the text until that is
-    known to belong to the final text.
+    neither inline reasoning nor white space before the text. White space after the text is withheld until it is known
+    to belong to the final text.
     """
 
     def __init__(self, policy: Policy, tools: ToolRegistry, send: Callable[[str], None]) -> None:
@@ -42,9 +42,9 @@ class TextListener:
         self._reasoning_part_count = 0  # how many of the first sent parts turned out to be reasoning
         self._withheld_parts: list[str] = []  # text without reasoning that follows the sent parts
         self._sent_attempt: tuple[int, int] | None = None  # turn and attempt whose text is sent
-        self._last_attempt: tuple[int, int] | None = None  # turn and attempt of the last event
+        self._last_attempt: tuple[int, int] | None = None  # turn and attempt of the last `llm_delta` event
         self._has_json_calls = policy.method in _JSON_METHODS and bool(tools.definitions)
-        self._withholds_all = False  # True once a call in JSON may have begun
+        self._withholds_all = False  # True once a call in JSON may have begun, and after the turn
         self._decoder = self._build_decoder(policy, tools)
 
     def _build_decoder(self, policy: Policy, tools: ToolRegistry) -> formats.TextDecoder | None:
