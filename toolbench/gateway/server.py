@@ -165,7 +165,7 @@ class Gateway:
     async def _ask(
         self, exchange: ClientExchange, parsed_request: GatewayRequest, target: ServedAlias, sender: TextSender | None
     ) -> TurnOutcome:
-        """Send a request to one target; add the outcome to the exchange and the cost to the stored sums.
+        """Send a request to one target; add the outcome to the exchange and the cost to the sums of costs.
 
         Raises:
             GatewayError: the target cannot be served now, the budget of its provider is spent or cannot be read, or the

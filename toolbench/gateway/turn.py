@@ -25,7 +25,7 @@ from toolbench.providers.http.error_codes import lookup_error_code
 from toolbench.providers.http.retry_delay import parse_retry_after
 
 _FORWARDED_STATUSES = (400, 413, 422, 429)  # statuses of the upstream that the client can act on
-_TIMEOUT_CODES = ("read_timeout", "connect_timeout", "deadline")
+_TIMEOUT_CODES = ("read_timeout", "connect_timeout", "deadline")  # error codes that become `upstream_timeout`
 _CANCELLED_CODE = "cancelled"  # the driver's code for a request whose task was cancelled
 
 
@@ -58,8 +58,8 @@ class TurnOutcome:
         """Return the usage of each request that may have cost something, in order.
 
         Returns:
-            One usage for each answer, None if the answer has none; also None for a request that was cancelled before
-            its answer was complete. Requests that failed are left out.
+            One usage for each answer, None if the provider sent none; and None for each request that was cancelled
+            before its answer was complete. Requests that failed are left out.
         """
         usages: list[Usage | None] = []
         for step in self.steps:
@@ -122,7 +122,7 @@ async def run_turn(
         target: where to send it. The policy's `max_turns` is 1, or 2 if one re-prompt is allowed.
         outcome: a new outcome. Each exchange is added as soon as it has ended, also if this task is cancelled.
         back_off: waits before a retry, for the given seconds.
-        emit: receives the loop's events while the answer arrives; None if no part of it is needed early.
+        emit: receives the loop's events while the answer arrives; None if the client wants no stream.
     """
     gate = _TurnGate(outcome.steps, back_off)
     context = RunContext(
