@@ -18,6 +18,7 @@ from toolbench.engine.types import JsonObject
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.endpoints import connect, offered_models
 from toolbench.lab.endpoints.network import MAX_QUERY_CHARACTERS, NetworkSettings
+from toolbench.lab.endpoints.provider_actions import list_save_actions
 from toolbench.lab.endpoints.rate_control import MAX_PER_MINUTE
 from toolbench.lab.endpoints.setup_pages import ProviderRow, get_provider, get_providers
 from toolbench.lab.endpoints.template_values import fill_from_template
@@ -200,8 +201,9 @@ def connect_provider(request: HttpRequest, body: ProviderBody) -> Status[dict[st
     A provider with the same name, template and host that has no usable key is changed instead.
     """
     settings = _build_settings(body)
+    before = connect.find_connected(settings)
     provider = connect.connect_provider(settings)
-    _record_provider(request, Action.ADDED, provider, settings)
+    _record_provider(request, settings, before, provider)
     return Status(201, _build_provider(get_provider(provider.pk)))
 
 
@@ -224,7 +226,7 @@ def edit_provider(request: HttpRequest, provider_id: int, body: ProviderBody) ->
         settings = _build_settings(body.model_copy(update=stored), stored)
         with _explain_builtin():
             edited_provider = connect.edit_provider(provider_id, settings)
-        _record_provider(request, Action.CHANGED, edited_provider, settings)
+        _record_provider(request, settings, provider, edited_provider)
     return _build_provider(get_provider(provider_id))
 
 
@@ -277,11 +279,11 @@ def _build_settings(body: ProviderBody, stored: Container[str] = ()) -> connect.
 
 
 def _record_provider(
-    request: HttpRequest, action: Action, provider: Provider, settings: connect.ConnectionSettings
+    request: HttpRequest, settings: connect.ConnectionSettings, before: Provider | None, provider: Provider
 ) -> None:
     """Add the change of a provider and changes of its secrets to the audit list."""
-    for recorded_action in (action, *settings.list_secret_actions()):
-        record(request, recorded_action, f"provider {provider.name}", f"/providers/{provider.pk}/")
+    for action in list_save_actions(settings, before, provider):
+        record(request, action, f"provider {provider.name}", f"/providers/{provider.pk}/")
 
 
 @contextmanager

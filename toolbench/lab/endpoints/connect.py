@@ -10,7 +10,6 @@ from django.db.models import Q
 
 from toolbench.engine.policy.layered_key import RESERVED_KEYS
 from toolbench.engine.types import JsonObject
-from toolbench.lab.accounts.audit import Action
 from toolbench.lab.credentials.headers import change_headers, list_secret_names, list_unchanged_names
 from toolbench.lab.credentials.keys import KeyUnavailableError, encrypt, read_endpoint_headers, read_endpoint_key
 from toolbench.lab.credentials.provider_secrets import list_provider_secrets
@@ -102,15 +101,6 @@ class ConnectionSettings:
     budget_per_month: float | None = None
     network: NetworkSettings = field(default_factory=NetworkSettings)
 
-    def list_secret_actions(self) -> list[Action]:
-        """Return KEY_ENTERED if a secret is entered, and KEY_REMOVED if a stored one is to be deleted.
-
-        Secrets are keys, logins of proxies, private keys and headers, since any header may be secret.
-        """
-        is_entered = bool(self.key or self.headers or self.network.has_secret)
-        is_removed = bool(self.remove_key or self.remove_headers or self.network.remove_proxy_login)
-        return [*([Action.KEY_ENTERED] if is_entered else []), *([Action.KEY_REMOVED] if is_removed else [])]
-
 
 @dataclass(frozen=True, slots=True)
 class DetectedKey:
@@ -152,11 +142,16 @@ def connect_provider(settings: ConnectionSettings) -> Provider:
     Raises:
         ConnectionSettingsError: the settings are invalid.
     """
-    existing = Provider.objects.filter(name=settings.name.strip()).first()
-    if existing is not None and _matches_without_key(existing, settings):
+    if existing := find_connected(settings):
         return edit_provider(existing.pk, settings)
     _check_settings(settings, Provider())
     return _save_provider(Provider(), settings)
+
+
+def find_connected(settings: ConnectionSettings) -> Provider | None:
+    """Return the provider that `connect_provider` would edit; None if it would create one."""
+    existing = Provider.objects.filter(name=settings.name.strip()).first()
+    return existing if existing is not None and _matches_without_key(existing, settings) else None
 
 
 def edit_provider(provider_id: int, settings: ConnectionSettings) -> Provider:

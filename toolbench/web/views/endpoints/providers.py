@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from toolbench.lab.endpoints import connect, offered_models
+from toolbench.lab.endpoints.provider_actions import list_save_actions
 from toolbench.lab.endpoints.setup_pages import get_provider, get_providers
 from toolbench.lab.models import Provider
 from toolbench.web.forms.errors import add_form_errors
@@ -41,8 +42,9 @@ def create(request: HttpRequest) -> HttpResponse:
     form = ProviderForm(request.POST)
     if form.is_valid():
         try:
-            provider = connect.connect_provider(settings := form.build_connection())
-            _record_provider(request, Action.ADDED, provider, settings)
+            before = connect.find_connected(settings := form.build_connection())
+            provider = connect.connect_provider(settings)
+            _record_provider(request, settings, before, provider)
             offered_models.request_models(provider.pk)
             return redirect("provider-models", provider.pk)
         except connect.ConnectionSettingsError as error:
@@ -57,7 +59,7 @@ def show(request: HttpRequest, provider_id: int) -> HttpResponse:
     provider = get_object_or_404(Provider, pk=provider_id)
     is_submitted = request.method == "POST"
     form = ProviderForm(request.POST, provider=provider) if is_submitted else ProviderForm.from_provider(provider)
-    if not (is_submitted and form.is_valid() and _save_provider(request, provider_id, form)):
+    if not (is_submitted and form.is_valid() and _save_provider(request, provider, form)):
         return _render_provider(request, provider_id, form)
     if "list" not in request.POST:
         return redirect("provider", provider_id)
@@ -121,14 +123,14 @@ def _describe_missing_names(names: Sequence[str]) -> str:
     return f"{len(names)} not added, since the provider cannot have a model of this name: {shown}"
 
 
-def _save_provider(request: HttpRequest, provider_id: int, form: ProviderForm) -> bool:
+def _save_provider(request: HttpRequest, provider: Provider, form: ProviderForm) -> bool:
     """Save the settings of a valid form, with a message; return False, with errors in the form, if they are refused.
 
     Changes apply from the next trial on.
     """
     try:
         settings = form.build_connection()
-        _record_provider(request, Action.CHANGED, connect.edit_provider(provider_id, settings), settings)
+        _record_provider(request, settings, provider, connect.edit_provider(provider.pk, settings))
     except connect.ConnectionSettingsError as error:
         add_form_errors(form, error)
         return False
@@ -143,8 +145,8 @@ def _render_provider(request: HttpRequest, provider_id: int, form: ProviderForm)
 
 
 def _record_provider(
-    request: HttpRequest, action: Action, provider: Provider, settings: connect.ConnectionSettings
+    request: HttpRequest, settings: connect.ConnectionSettings, before: Provider | None, provider: Provider
 ) -> None:
     """Add the change of a provider and changes of its secrets, header values included, to the audit list."""
-    for recorded_action in (action, *settings.list_secret_actions()):
-        record(request, recorded_action, f"provider {provider.name}", reverse("provider", args=[provider.pk]))
+    for action in list_save_actions(settings, before, provider):
+        record(request, action, f"provider {provider.name}", reverse("provider", args=[provider.pk]))
