@@ -3,10 +3,10 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from toolbench.engine.errors import PlanError
+from toolbench.engine.sized_cache import SizedCache, estimate_bytes
 from toolbench.engine.tools.choice import RequestChoice
 from toolbench.engine.tools.definitions import StoredToolDefinition, ToolRegistry
 from toolbench.engine.tools.validation import check_schema
@@ -163,6 +163,9 @@ class Dialect(Protocol):
         ...
 
 
+_registries: SizedCache[tuple[GatewayTool, ...], ToolRegistry] = SizedCache(max_entries=256)
+
+
 def build_registry(tools: Sequence[GatewayTool]) -> ToolRegistry:
     """Return the registry of tools.
 
@@ -173,10 +176,15 @@ def build_registry(tools: Sequence[GatewayTool]) -> ToolRegistry:
     """
     if len(tools) > MAX_TOOLS:
         raise refuse(f"There are {len(tools)} tools; at most {MAX_TOOLS} are allowed. Send fewer tools.")
-    return _build_registry(tuple(tools))
+    key = tuple(tools)
+
+    def build() -> tuple[ToolRegistry, int]:
+        registry = _build_registry(key)
+        return registry, estimate_bytes([key, *(tool.parameters for tool in registry.definitions)])
+
+    return _registries.get(key, build)
 
 
-@lru_cache(maxsize=256)
 def _build_registry(tools: tuple[GatewayTool, ...]) -> ToolRegistry:
     definitions = []
     for tool in tools:

@@ -4,7 +4,6 @@ import io
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from llguidance import LLMatcher
 
@@ -14,6 +13,7 @@ from toolbench.engine.constraints.grammars import build_gbnf, build_llguidance
 from toolbench.engine.constraints.schema_support import GBNF_SUPPORT, SCHEMA_SUPPORT, TOOL_CONSTRAINTS, SizeLimits
 from toolbench.engine.constraints.strict import build_strict_tools
 from toolbench.engine.errors import PlanError
+from toolbench.engine.sized_cache import SizedCache
 from toolbench.engine.types import JsonObject
 
 CACHE_SIZE = 128  # compiled constraints
@@ -70,7 +70,10 @@ def compile_constraint(
     if constraint not in SCHEMA_SUPPORT:
         raise PlanError(f"no constraint is called {constraint!r}; known are {', '.join(SCHEMA_SUPPORT)}")
     try:
-        return _compile_cached(_build_cache_key(tools_json), constraint, options)
+        pickled_tools = _build_cache_key(tools_json)
+        return _compiled_constraints.get(
+            (pickled_tools, constraint, options), lambda: _compile_measured(pickled_tools, constraint, options)
+        )
     except RecursionError:
         raise PlanError("the schema of a tool is nested too deeply, or has a name that is too long") from None
 
@@ -88,8 +91,19 @@ def _build_cache_key(tools_json: Sequence[JsonObject]) -> bytes:
     return buffer.getvalue()
 
 
-@lru_cache(maxsize=CACHE_SIZE)
-def _compile_cached(pickled_tools: bytes, constraint: str, options: ConstraintOptions) -> CompiledConstraint:
+_compiled_constraints: SizedCache[tuple[bytes, str, ConstraintOptions], CompiledConstraint]
+_compiled_constraints = SizedCache(max_entries=CACHE_SIZE)
+
+
+def _compile_measured(
+    pickled_tools: bytes, constraint: str, options: ConstraintOptions
+) -> tuple[CompiledConstraint, int]:
+    """Return the constraint and its size in the cache."""
+    compiled = _compile(pickled_tools, constraint, options)
+    return compiled, len(pickled_tools) + len(compiled.grammar)
+
+
+def _compile(pickled_tools: bytes, constraint: str, options: ConstraintOptions) -> CompiledConstraint:
     """Return the constraint for the tools that `_build_cache_key` pickled."""
     tools_json = pickle.loads(pickled_tools)
     support = SCHEMA_SUPPORT[constraint]

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
-from functools import lru_cache
 from operator import is_
+from typing import Any
 
 from toolbench.engine.constraints.compiling import ConstraintOptions
 from toolbench.engine.constraints.schema_support import SizeLimits
@@ -17,8 +17,9 @@ from toolbench.engine.policy.layered_key import merge_options
 from toolbench.engine.policy.limits import check_tool_set, get_max_calls
 from toolbench.engine.policy.settings import Policy
 from toolbench.engine.repairs import check_repairs
+from toolbench.engine.sized_cache import SizedCache, estimate_bytes
 from toolbench.engine.strict_json import MAX_DEPTH, is_too_deep, sort_keys, write_json
-from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
+from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.engine.tools.validation import check_schema
 from toolbench.engine.transforms import TransformContext, apply_tools, check_names
 from toolbench.engine.types import JsonObject, TransformChange
@@ -104,7 +105,7 @@ def prepare_turns(
     """
     if not model.strip():
         raise PlanError("the plan names no model")
-    offered_tools = _prepare_tools(IdentityKey(policy), *map(IdentityKey, tools.definitions))
+    offered_tools = _prepare_tools_cached(policy, tools)
     merged_options = _merge_all_options(policy, options, seed)
     call_method = _build_method(policy, merged_options)
     constraint_changes = (
@@ -137,19 +138,37 @@ class _OfferedTools:
     changes: tuple[TransformChange, ...]
 
 
-@lru_cache(maxsize=256)
-def _prepare_tools(policy: IdentityKey[Policy], *definitions: IdentityKey[ToolDefinition]) -> _OfferedTools:
-    """Return the offered tools; cached, since trials of one configuration share policy and tools.
+_offered_tools: SizedCache[tuple[IdentityKey[Any], ...], _OfferedTools] = SizedCache(max_entries=256)
+
+
+def _prepare_tools_cached(policy: Policy, tools: ToolRegistry) -> _OfferedTools:
+    """Return the offered tools from the cache, since trials of one configuration share policy and tools.
 
     Raises:
         PlanError: as in prepare_turns.
         UnknownTransformError: as in prepare_turns.
     """
-    _check_transforms(policy.value)
-    selected_tools = _select_tools(ToolRegistry(tuple(definition.value for definition in definitions)), policy.value)
+
+    def prepare() -> tuple[_OfferedTools, int]:
+        offered_tools = _prepare_tools(policy, tools)
+        tool_bytes = estimate_bytes([(tool.description, tool.parameters) for tool in tools.definitions])
+        return offered_tools, tool_bytes + len(offered_tools.tools_text)
+
+    return _offered_tools.get((IdentityKey(policy), *map(IdentityKey, tools.definitions)), prepare)
+
+
+def _prepare_tools(policy: Policy, tools: ToolRegistry) -> _OfferedTools:
+    """Return the offered tools.
+
+    Raises:
+        PlanError: as in prepare_turns.
+        UnknownTransformError: as in prepare_turns.
+    """
+    _check_transforms(policy)
+    selected_tools = _select_tools(tools, policy)
     openai_tools = [tool.to_openai() for tool in selected_tools.list_exposed()]
-    tools_json, changes = apply_tools(openai_tools, policy.value.tool_transforms)
-    check_tool_set(tools_json, policy.value)
+    tools_json, changes = apply_tools(openai_tools, policy.tool_transforms)
+    check_tool_set(tools_json, policy)
     return _OfferedTools(selected_tools, tuple(tools_json), write_json(tools_json), changes)
 
 

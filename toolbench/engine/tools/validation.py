@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import islice
 
 import jsonschema_rs
@@ -10,6 +9,7 @@ import jsonschema_rs
 from toolbench.engine.errors import PlanError
 from toolbench.engine.identity_key import IdentityKey
 from toolbench.engine.json_paths import build_member_path, render_json_path
+from toolbench.engine.sized_cache import SizedCache, estimate_bytes
 from toolbench.engine.strict_json import write_json
 from toolbench.engine.tools.applied_schemas import count_applied_schemas
 from toolbench.engine.tools.definitions import ToolDefinition
@@ -48,7 +48,7 @@ def check_schema(tool: ToolDefinition) -> None:
             MAX_APPLIED_SCHEMAS schemas to one value.
     """
     try:
-        _get_validator(IdentityKey(tool))
+        _get_validator(tool)
     except (ValueError, TypeError, RecursionError) as error:
         location = (
             f"{render_json_path(error.instance_path)}: " if isinstance(error, jsonschema_rs.ValidationError) else ""
@@ -66,7 +66,7 @@ def list_schema_errors(tool: ToolDefinition, arguments: JsonObject) -> tuple[Sch
         ValueError, TypeError, RecursionError: the tool's parameters are no usable JSON Schema; `check_schema` raises
             PlanError for them.
     """
-    validator = _get_validator(IdentityKey(tool))
+    validator = _get_validator(tool)
     try:
         if validator.is_valid(arguments):
             return ()
@@ -78,12 +78,19 @@ def list_schema_errors(tool: ToolDefinition, arguments: JsonObject) -> tuple[Sch
         return (SchemaError("$", "other", f"the arguments cannot be checked: {_get_first_line(error)}"),)
 
 
-@lru_cache(maxsize=512)
-def _get_validator(tool_key: IdentityKey[ToolDefinition]) -> jsonschema_rs.Validator:
-    return _compile_validator(write_json(dict(tool_key.value.parameters)))
+_validators: SizedCache[str, jsonschema_rs.Validator] = SizedCache(max_entries=512)
+_validators_by_tool: SizedCache[IdentityKey[ToolDefinition], jsonschema_rs.Validator] = SizedCache(max_entries=512)
 
 
-@lru_cache(maxsize=512)
+def _get_validator(tool: ToolDefinition) -> jsonschema_rs.Validator:
+    def compile_schema() -> tuple[jsonschema_rs.Validator, int]:
+        schema = write_json(dict(tool.parameters))
+        validator = _validators.get(schema, lambda: (_compile_validator(schema), len(schema)))
+        return validator, estimate_bytes(tool.parameters)
+
+    return _validators_by_tool.get(IdentityKey(tool), compile_schema)
+
+
 def _compile_validator(schema: str) -> jsonschema_rs.Validator:
     """Return the validator of a schema, which is given as JSON text.
 
