@@ -16,7 +16,13 @@ import django
 
 from toolbench.garbage_collection import collect_rarely, freeze_loaded_objects
 from toolbench.installation import build_command
-from toolbench.providers.ready_line import ReadyLine, ServerStartError, print_ready_line, report_start_error
+from toolbench.providers.ready_line import (
+    ReadyLine,
+    ServerStartError,
+    parse_port,
+    print_ready_line,
+    report_start_error,
+)
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolbench.settings")
 django.setup()
@@ -65,7 +71,7 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m toolbench.gateway", description="Serve aliases to clients of model APIs."
     )
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=8001, help="0 takes a free port")
+    parser.add_argument("--port", type=parse_port, default=8001, help="0 takes a free port")
     return parser.parse_args(arguments)
 
 

@@ -1,10 +1,12 @@
-"""Ready line of a local server or of the gateway, and the report of a server that cannot start."""
+"""Port and ready line of a local server or of the gateway, and the report of a server that cannot start."""
 
+import argparse
 import json
 import sys
 from dataclasses import asdict, dataclass
 
 START_FAILED_EXIT_CODE = 3
+MAX_PORT = 65535
 
 
 class ServerStartError(Exception):
@@ -33,6 +35,17 @@ class ReadyLine:
     def to_json(self) -> str:
         """Return the line as a JSON object."""
         return json.dumps(asdict(self))
+
+
+def parse_port(text: str) -> int:
+    """Return the value of an option `--port`, for `add_argument(type=…)`; argparse exits with 2 for an invalid one.
+
+    Raises:
+        ArgumentTypeError: the text is no whole number from 0, which selects a free port, to MAX_PORT.
+    """
+    if not text.isdecimal() or len(text) > len(str(MAX_PORT)) or int(text) > MAX_PORT:
+        raise argparse.ArgumentTypeError(f"a port is a whole number from 0 to {MAX_PORT}, not {text[:20]!r}")
+    return int(text)
 
 
 def print_ready_line(ready_line: ReadyLine) -> None:

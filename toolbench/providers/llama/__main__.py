@@ -13,7 +13,13 @@ from collections.abc import Sequence
 
 from toolbench.providers.llama.server import LaunchOptions, start_server
 from toolbench.providers.llama.weights import build_model_name, find_weights
-from toolbench.providers.ready_line import ReadyLine, ServerStartError, print_ready_line, report_start_error
+from toolbench.providers.ready_line import (
+    ReadyLine,
+    ServerStartError,
+    parse_port,
+    print_ready_line,
+    report_start_error,
+)
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -48,7 +54,7 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--gguf", default="", help="path of a model file; default: the packaged small model")
     parser.add_argument("--name", default="", help="name of the local server; default: local-own or local-tools")
-    parser.add_argument("--port", type=int, default=0, help="0 selects a free port")
+    parser.add_argument("--port", type=parse_port, default=0, help="0 selects a free port")
     return parser.parse_args(arguments)
 
 

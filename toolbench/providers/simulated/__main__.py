@@ -12,7 +12,13 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from toolbench.providers.ready_line import ReadyLine, ServerStartError, print_ready_line, report_start_error
+from toolbench.providers.ready_line import (
+    ReadyLine,
+    ServerStartError,
+    parse_port,
+    print_ready_line,
+    report_start_error,
+)
 from toolbench.providers.simulated.personas import load_personas
 from toolbench.providers.simulated.server import SERVER_NAME, SimulatedServer
 
@@ -53,7 +59,7 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m toolbench.providers.simulated", description="Serve the simulated models."
     )
-    parser.add_argument("--port", type=int, default=0, help="0 selects a free port")
+    parser.add_argument("--port", type=parse_port, default=0, help="0 selects a free port")
     parser.add_argument("--latency", type=float, default=1.0, help="factor for every model's latency; 0 for none")
     return parser.parse_args(arguments)
 
