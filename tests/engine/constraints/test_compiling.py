@@ -106,3 +106,14 @@ def test_compile_constraint_limits_grammar_of_huge_limits(constraint: str, text_
     options = ConstraintOptions(text_format=text_format, limits=SizeLimits(10**8, 10**8))
     tool = {"type": "function", "function": {"name": "f", "parameters": {"properties": {"a": {}}}}}
     assert len(compile_constraint([tool], constraint, options).grammar) < 10**6
+
+
+@pytest.mark.parametrize("constraint", ["response_format", "strict_tools", "gbnf"])
+@pytest.mark.parametrize(
+    "schema",
+    [{"type": "array", "minItems": 0, "maxItems": "few"}, {"enum": 5}, {"$ref": 5}],
+)
+def test_compile_constraint_invalid_schema_is_a_plan_error(schema: dict[str, Any], constraint: str) -> None:
+    function = {"name": "f", "parameters": {"type": "object", "properties": {"a": schema}}}
+    with pytest.raises(PlanError, match="the parameters of tool f are no usable JSON Schema"):
+        compile_constraint([{"type": "function", "function": function}], constraint, ConstraintOptions())

@@ -14,6 +14,8 @@ from toolbench.engine.constraints.schema_support import GBNF_SUPPORT, SCHEMA_SUP
 from toolbench.engine.constraints.strict import build_strict_tools
 from toolbench.engine.errors import PlanError
 from toolbench.engine.sized_cache import SizedCache
+from toolbench.engine.tools.definitions import StoredToolDefinition
+from toolbench.engine.tools.validation import check_schema
 from toolbench.engine.types import JsonObject
 
 CACHE_SIZE = 128  # compiled constraints
@@ -76,6 +78,19 @@ def compile_constraint(
         )
     except RecursionError:
         raise PlanError("the schema of a tool is nested too deeply, or has a name that is too long") from None
+    except (AttributeError, KeyError, TypeError, ValueError):  # such as a limit that is no number
+        _check_schemas(tools_json)
+        raise
+
+
+def _check_schemas(tools_json: Sequence[JsonObject]) -> None:
+    """Check that the tools have valid schemas.
+
+    Raises:
+        PlanError: the schema of a tool cannot be used.
+    """
+    for function in (tool["function"] for tool in tools_json):
+        check_schema(StoredToolDefinition(str(function["name"]), "", function.get("parameters") or {}))
 
 
 def _build_cache_key(tools_json: Sequence[JsonObject]) -> bytes:
