@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from toolbench.engine.formats.chat.rendering import PromptMessage, get_turn_spec, render_conversation
 from toolbench.engine.formats.decoder import TextDecoder
+from toolbench.engine.formats.marker_set import build_marker_set
 from toolbench.engine.formats.registry import AUTO, REASONING_FORMAT, get_format, list_format_names
 from toolbench.engine.formats.rendering import render, render_results, render_tools
 from toolbench.engine.formats.round_trip import is_round_trip_safe
@@ -31,6 +32,7 @@ __all__ = [
     "render_conversation",
     "render_results",
     "render_tools",
+    "select_distinct_formats",
     "split_open_reasoning",
     "split_reasoning",
     "stream",
@@ -63,6 +65,23 @@ def parse(text: str, *, format: str = AUTO, tools: Iterable[Tool] = (), guess_un
     decoder = stream(format, tools, guess_untyped=guess_untyped)
     decoder.feed(text)
     return decoder.close()
+
+
+def select_distinct_formats(text: str, names: Iterable[str], tools: Iterable[Tool] = ()) -> list[str]:
+    """Return the names of text formats without those that parse this text in the same way as an earlier one.
+
+    Raises:
+        PlanError: a format is unknown.
+    """
+    tool_names = tuple(build_tool_schemas(tools).schemas)
+    distinct_names, keys = [], []
+    for name in names:
+        text_format = get_format(name)
+        key = (text_format.treats_tokens_as_markup, build_marker_set(text_format, tool_names).build_key(text))
+        if key not in keys:
+            distinct_names.append(name)
+            keys.append(key)
+    return distinct_names
 
 
 def split_reasoning(text: str) -> tuple[str, str]:

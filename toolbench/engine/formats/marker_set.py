@@ -47,6 +47,19 @@ class MarkerSet:
         """Return a finder of this end marker and of the start markers of blocks that are not bare."""
         return get_marker_finder(end_marker, *self._start_markers)
 
+    def build_key(self, text: str) -> tuple[object, ...]:
+        """Return everything in the set that matters for a text; sets with equal keys decode it in the same way.
+
+        A key is not hashable.
+        """
+        reasoning = self.reasoning_end_by_start.items()
+        return (
+            tuple((start, tuple(blocks)) for start, blocks in self.blocks.items() if start in text),
+            frozenset(token for token in self.dropped_tokens if token in text),
+            frozenset((start, end) for start, end in reasoning if start in text or end in text),
+            self.next_text_length,
+        )
+
 
 @lru_cache(maxsize=256)
 def build_marker_set(text_format: TextFormat, names: tuple[str, ...]) -> MarkerSet:

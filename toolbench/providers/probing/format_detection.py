@@ -29,7 +29,8 @@ def detect_format(text: str, tools: Sequence[JsonObject]) -> str:
         tools: definitions of the tools in OpenAI's form.
     """
     beginning = text[:MAX_TEXT_CHARS]
-    results = ((name, formats.parse(beginning, format=name, tools=tools)) for name in _FORMATS)
+    names = formats.select_distinct_formats(beginning, _FORMATS, tools)
+    results = ((name, formats.parse(beginning, format=name, tools=tools)) for name in names)
     call_chars = {name: sum(len(call.raw_text) for call in result.calls) for name, result in results if result.calls}
     return max(call_chars, key=lambda name: call_chars[name], default="")
 
