@@ -68,7 +68,7 @@ _COHERE = TurnSpec(
 _COHERE_TEXT_FRAME, _COHERE_REASONING = ("<|START_TEXT|>", "<|END_TEXT|>"), ("<|START_THINKING|>", "<|END_THINKING|>")
 _COMMAND_R_REMINDER = (
     "Write 'Action:' and a JSON list of the calls that are needed now, fenced as json, each with tool_name and "
-    "parameters; where none is, call directly-answer."
+    "parameters. If no call is needed, call directly-answer."
 )
 _KIMI_END, _INKLING_END = "<|im_end|>", "<|end_message|>"
 
