@@ -131,6 +131,44 @@ def test_list_mcp_tools_ends_a_silent_server_at_the_time_limit(command: str) -> 
         list_mcp_tools(McpServer(command=command, arguments=("60",)), timeout=3)
 
 
+@pytest.mark.parametrize(
+    ("ending", "sentence", "timeout"),
+    [
+        ("os.kill(os.getppid(), signal.SIGKILL)", "the process that reads it failed", 20),
+        ("pass", "within 3 seconds", 3),
+    ],
+)
+def test_list_mcp_tools_leaves_no_process_of_a_hanging_server(
+    ending: str, sentence: str, timeout: float, tmp_path: Path
+) -> None:
+    """The server and its child ignore the end of their input and SIGTERM."""
+    pids_file = tmp_path / "pids"
+    code = f"""
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if (child := os.fork()) == 0:
+    os.setsid()
+else:
+    with open({str(pids_file)!r}, "w") as file:
+        file.write(f"{{os.getpid()}} {{child}}")
+    {ending}
+time.sleep(30)
+"""
+    with pytest.raises(ToolListError, match=sentence):
+        list_mcp_tools(McpServer(command=sys.executable, arguments=("-c", code)), timeout=timeout)
+    pids = list(map(int, pids_file.read_text().split()))
+    assert len(pids) == 2
+    assert not any(map(is_running, pids))
+
+
+def is_running(pid: int) -> bool:
+    """Return whether there is a process of this number that is no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def test_describe_error_of_a_request_that_timed_out_is_no_other_server() -> None:
     assert "did not answer within" in describe_error(MCPError(REQUEST_TIMEOUT, "Request timed out"), [])
 

@@ -1,8 +1,8 @@
 """Child process that requests the list of tools of one MCP server.
 
 It reads a server (`McpServer`) as JSON from standard input and writes the answer as JSON to standard output. Its memory
-and that of a server that it starts are limited, and its parent ends it after a time limit, so that the answer of a
-faulty server cannot harm any other process.
+and that of a server that it starts are limited, and its parent (`supervision`) ends both after a time limit, so that
+the answer of a faulty server cannot harm any other process.
 """
 
 import json

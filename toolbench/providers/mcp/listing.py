@@ -1,39 +1,47 @@
 """Requests for the list of tools of an MCP server. The tools are never called."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import asdict
 from urllib.parse import urlsplit
 
 from toolbench.providers.mcp.server import McpServer, McpTool, ToolList, ToolListError
+from toolbench.providers.mcp.supervision import TIMEOUT_EXIT_CODE
 
 TIMEOUT_SECONDS = 25
+_END_SECONDS = 10  # for the end of the processes after the time limit
 
 
 def list_mcp_tools(server: McpServer, *, timeout: float = TIMEOUT_SECONDS) -> ToolList:
     """Request the list of tools of a server, in a child process with limits of time and memory.
 
+    A server that the child process started is ended, too, whatever happens to either of them.
+
     Args:
         server: the server.
-        timeout: seconds after which the child process is killed.
+        timeout: seconds after which the child process and the server are killed.
 
     Raises:
         ToolListError: the address is not valid, or the server does not answer with a list of tools.
     """
     _check_address(server)
-    command = [sys.executable, "-m", "toolbench.providers.mcp"]
+    command = [sys.executable, "-m", "toolbench.providers.mcp.supervision", str(os.getpid()), str(timeout)]
+    timeout_error = ToolListError(f"The server did not list its tools within {timeout:g} seconds.")
     try:
         child = subprocess.run(
             command,
             input=json.dumps(asdict(server)).encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=timeout,
+            timeout=timeout + _END_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise ToolListError(f"The server did not list its tools within {timeout:g} seconds.") from None
+        raise timeout_error from None
+    if child.returncode == TIMEOUT_EXIT_CODE:
+        raise timeout_error
     return _parse_answer(child.stdout)
 
 
