@@ -14,7 +14,7 @@ from tests.wait import wait_until
 from toolbench.engine.policy.settings import resolve_policy
 from toolbench.lab.builtin_data import load_builtin_data
 from toolbench.lab.credentials.keys import read_endpoint_headers, read_endpoint_key
-from toolbench.lab.endpoints import connect, offered_models
+from toolbench.lab.endpoints import connect, offered_models, setup_pages
 from toolbench.lab.endpoints.connect import ConnectionSettings, ConnectionSettingsError
 from toolbench.lab.models import Cell, Model, Provider
 from toolbench.lab.worker.local_servers import register_local_server
@@ -237,14 +237,14 @@ def test_connect_provider_builtin_provider_keeps_its_host() -> None:
 
 
 def test_list_detected_keys_names_variable_without_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    for template in connect.list_templates():
+    for template in setup_pages.list_templates():
         monkeypatch.delenv(template.key_env or "NO_SUCH_VARIABLE", raising=False)
     monkeypatch.setenv("GROQ_API_KEY", "gsk-secret")
-    (found,) = connect.list_detected_keys(Provider.objects.all())
+    (found,) = setup_pages.list_detected_keys(Provider.objects.all())
     assert (found.variable, found.provider_id) == ("GROQ_API_KEY", None)
     assert "gsk-secret" not in repr(found)
     provider = make_provider("Groq", key_env="GROQ_API_KEY")
-    assert connect.list_detected_keys(Provider.objects.all())[0].provider_id == provider.pk
+    assert setup_pages.list_detected_keys(Provider.objects.all())[0].provider_id == provider.pk
 
 
 def test_list_provider_models_asks_provider_with_key() -> None:

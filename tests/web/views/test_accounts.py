@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from tests.page_html import read_html
+from toolbench.lab.endpoints import offered_models
 from toolbench.lab.models import AuditEntry, Provider
 
 pytestmark = pytest.mark.django_db
@@ -84,3 +85,14 @@ def test_audit_page_filters_by_person_and_shows_empty_list(owner_client: Client)
     invite(owner_client, "ana", "viewer")
     assert "ana as viewer" in read_html(owner_client.get("/settings/audit/?person=owner"))
     assert "ana as viewer" not in read_html(owner_client.get("/settings/audit/?person=ana&page=x"))
+
+
+def test_provider_connected_again_from_its_template_is_recorded_as_changed(
+    owner_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = {"name": "OpenRouter", "base_url": "https://openrouter.ai/api", "template": "openrouter"}
+    monkeypatch.setattr(offered_models, "request_models", lambda provider_id: None)
+    for key in ("", "sk-or"):
+        assert owner_client.post("/providers/new/", fields | {"key": key}).status_code == 302
+    actions = AuditEntry.objects.filter(subject="provider OpenRouter").order_by("pk").values_list("action", flat=True)
+    assert list(actions) == ["added", "changed", "key_entered"]

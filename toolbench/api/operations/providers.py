@@ -18,7 +18,6 @@ from toolbench.engine.types import JsonObject
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.endpoints import connect, offered_models
 from toolbench.lab.endpoints.network import MAX_QUERY_CHARACTERS, NetworkSettings
-from toolbench.lab.endpoints.provider_actions import list_save_actions
 from toolbench.lab.endpoints.rate_control import MAX_PER_MINUTE
 from toolbench.lab.endpoints.setup_pages import ProviderRow, get_provider, get_providers
 from toolbench.lab.endpoints.template_values import fill_from_template
@@ -282,7 +281,7 @@ def _record_provider(
     request: HttpRequest, settings: connect.ConnectionSettings, before: Provider | None, provider: Provider
 ) -> None:
     """Add the change of a provider and changes of its secrets to the audit list."""
-    for action in list_save_actions(settings, before, provider):
+    for action in connect.list_save_actions(settings, before, provider):
         record(request, action, f"provider {provider.name}", f"/providers/{provider.pk}/")
 
 

@@ -1,7 +1,7 @@
 """Actions on providers: create, edit and delete a provider."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
 
@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from toolbench.engine.policy.layered_key import RESERVED_KEYS
 from toolbench.engine.types import JsonObject
+from toolbench.lab.accounts.audit import Action
 from toolbench.lab.credentials.headers import change_headers, list_secret_names, list_unchanged_names
 from toolbench.lab.credentials.keys import KeyUnavailableError, encrypt, read_endpoint_headers, read_endpoint_key
 from toolbench.lab.credentials.provider_secrets import list_provider_secrets
@@ -19,6 +20,7 @@ from toolbench.lab.endpoints.network import (
     change_network,
     is_rerouted,
     list_network_errors,
+    list_stored_secrets,
 )
 from toolbench.lab.endpoints.rate_control import list_rate_errors
 from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE, find_simulated_url_error
@@ -30,7 +32,7 @@ from toolbench.lab.models import Provider
 from toolbench.lab.worker.completion import end_orphaned_trials, finish_runs
 from toolbench.lab.worker.queue import notify_workers
 from toolbench.providers.simulated.server import SERVER_NAME
-from toolbench.providers.templates import ProviderTemplate, list_templates_with_key, load_templates
+from toolbench.providers.templates import load_templates
 
 MAX_NAME_CHARACTERS = 80
 MAX_ATTEMPTS, MAX_CONCURRENCY = 10, 1000
@@ -102,38 +104,6 @@ class ConnectionSettings:
     network: NetworkSettings = field(default_factory=NetworkSettings)
 
 
-@dataclass(frozen=True, slots=True)
-class DetectedKey:
-    """A variable of this process's environment that contains the key for a template.
-
-    Attributes:
-        variable: name of the variable.
-        provider_id: primary key of a provider that uses the variable; None without one.
-    """
-
-    template: ProviderTemplate
-    variable: str
-    provider_id: int | None
-
-
-def list_templates() -> tuple[ProviderTemplate, ...]:
-    """Return the templates of providers, in the order of their file."""
-    return tuple(load_templates().values())
-
-
-def list_detected_keys(providers: Iterable[Provider]) -> tuple[DetectedKey, ...]:
-    """Return the variables that contain a key, without their values.
-
-    Args:
-        providers: all providers.
-    """
-    provider_ids = {provider.key_env: provider.pk for provider in providers}
-    return tuple(
-        DetectedKey(template, template.key_env, provider_ids.get(template.key_env))
-        for template in list_templates_with_key(os.environ)
-    )
-
-
 def connect_provider(settings: ConnectionSettings) -> Provider:
     """Create a provider and return it.
 
@@ -181,6 +151,31 @@ def is_builtin(provider: Provider) -> bool:
     If the provider is missing, the next start creates it.
     """
     return bool(provider.service) and provider.template != SIMULATED_TEMPLATE
+
+
+def list_save_actions(settings: ConnectionSettings, before: Provider | None, after: Provider) -> list[Action]:
+    """Return the actions for the audit list: a provider is added or changed, a secret entered, a stored one deleted.
+
+    Secrets are keys, logins of proxies, private keys and headers, since any header may be secret.
+
+    Args:
+        settings: what the user entered.
+        before: the provider before the change; None for a new one.
+        after: the saved provider.
+    """
+    is_entered = bool(settings.key or settings.headers or settings.network.has_secret)
+    is_removed = before is not None and bool(_list_secrets(before) - _list_secrets(after))
+    return [
+        Action.ADDED if before is None else Action.CHANGED,
+        *([Action.KEY_ENTERED] if is_entered else []),
+        *([Action.KEY_REMOVED] if is_removed else []),
+    ]
+
+
+def _list_secrets(provider: Provider) -> set[str]:
+    """Return the names of the provider's stored secrets; those of headers in lower case."""
+    headers = {f"header {name.lower()}" for name in provider.header_names}
+    return headers | list_stored_secrets(provider) | ({"key"} if provider.key_encrypted is not None else set())
 
 
 def delete_provider(provider_id: int) -> None:

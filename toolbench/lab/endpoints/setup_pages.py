@@ -1,8 +1,9 @@
 """Data of the set-up pages: providers, models, presets and sampling profiles."""
 
 import json
+import os
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import groupby
@@ -19,10 +20,43 @@ from toolbench.lab.endpoints.rate_control import RateControlPage, get_rate_contr
 from toolbench.lab.endpoints.urls import mask_provider_url
 from toolbench.lab.metrics.provider_budget import ProviderBudget, get_provider_budget, load_budgets
 from toolbench.lab.models import Model, Preset, Provider, RunConfig, SamplingProfile, ServiceAddress
+from toolbench.providers.templates import ProviderTemplate, list_templates_with_key, load_templates
 
 MAX_CHOSEN_MODELS = 12  # if a provider has more, the user chooses the models of the first run
 _IS_RUNNING = Exists(ServiceAddress.objects.filter(name=OuterRef("service")))  # whether the local server runs
 _ARCHIVED_LAST = F("archived_at").asc(nulls_first=True)
+
+
+@dataclass(frozen=True, slots=True)
+class DetectedKey:
+    """A variable of this process's environment that contains the key for a template.
+
+    Attributes:
+        variable: name of the variable.
+        provider_id: primary key of a provider that uses the variable; None without one.
+    """
+
+    template: ProviderTemplate
+    variable: str
+    provider_id: int | None
+
+
+def list_templates() -> tuple[ProviderTemplate, ...]:
+    """Return the templates of providers, in the order of their file."""
+    return tuple(load_templates().values())
+
+
+def list_detected_keys(providers: Iterable[Provider]) -> tuple[DetectedKey, ...]:
+    """Return the variables that contain a key, without their values.
+
+    Args:
+        providers: all providers.
+    """
+    provider_ids = {provider.key_env: provider.pk for provider in providers}
+    return tuple(
+        DetectedKey(template, template.key_env, provider_ids.get(template.key_env))
+        for template in list_templates_with_key(os.environ)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,14 @@ The demonstration runs on the same page are read by `toolbench/lab/runs/local_de
 
 from dataclasses import dataclass
 
-from toolbench.lab.endpoints.connect import DetectedKey, list_detected_keys, list_templates
 from toolbench.lab.endpoints.local_servers import DetectedServer, get_detected_servers, list_server_titles
-from toolbench.lab.endpoints.setup_pages import ProviderRow, get_providers
+from toolbench.lab.endpoints.setup_pages import (
+    DetectedKey,
+    ProviderRow,
+    get_providers,
+    list_detected_keys,
+    list_templates,
+)
 from toolbench.lab.models import Run, Trial
 from toolbench.lab.results.attention import AttentionItem, list_attention, read_site_state
 from toolbench.lab.results.published import PublishedMatrix, get_published_matrix

@@ -9,8 +9,9 @@ from django.conf import settings
 from django.core.validators import RegexValidator
 
 from toolbench.lab.credentials.provider_secrets import list_provider_secrets
-from toolbench.lab.endpoints.connect import OTHER_ENDPOINT_TITLE, ConnectionSettings, list_templates
+from toolbench.lab.endpoints.connect import OTHER_ENDPOINT_TITLE, ConnectionSettings
 from toolbench.lab.endpoints.network import PRIVATE_KEY_MARK, NetworkSettings
+from toolbench.lab.endpoints.setup_pages import list_templates
 from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE as SIMULATED
 from toolbench.lab.endpoints.simulated import SIMULATED_TITLE
 from toolbench.lab.endpoints.template_values import fill_from_template

@@ -9,7 +9,6 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from toolbench.lab.endpoints import connect, offered_models
-from toolbench.lab.endpoints.provider_actions import list_save_actions
 from toolbench.lab.endpoints.setup_pages import get_provider, get_providers
 from toolbench.lab.models import Provider
 from toolbench.web.forms.errors import add_form_errors
@@ -42,9 +41,7 @@ def create(request: HttpRequest) -> HttpResponse:
     form = ProviderForm(request.POST)
     if form.is_valid():
         try:
-            before = connect.find_connected(settings := form.build_connection())
-            provider = connect.connect_provider(settings)
-            _record_provider(request, settings, before, provider)
+            provider = _connect_provider(request, form.build_connection())
             offered_models.request_models(provider.pk)
             return redirect("provider-models", provider.pk)
         except connect.ConnectionSettingsError as error:
@@ -123,6 +120,14 @@ def _describe_missing_names(names: Sequence[str]) -> str:
     return f"{len(names)} not added, since the provider cannot have a model of this name: {shown}"
 
 
+def _connect_provider(request: HttpRequest, settings: connect.ConnectionSettings) -> Provider:
+    """Connect a provider and record whether it is new."""
+    before = connect.find_connected(settings)
+    provider = connect.connect_provider(settings)
+    _record_provider(request, settings, before, provider)
+    return provider
+
+
 def _save_provider(request: HttpRequest, provider: Provider, form: ProviderForm) -> bool:
     """Save the settings of a valid form, with a message; return False, with errors in the form, if they are refused.
 
@@ -148,5 +153,5 @@ def _record_provider(
     request: HttpRequest, settings: connect.ConnectionSettings, before: Provider | None, provider: Provider
 ) -> None:
     """Add the change of a provider and changes of its secrets, header values included, to the audit list."""
-    for action in list_save_actions(settings, before, provider):
+    for action in connect.list_save_actions(settings, before, provider):
         record(request, action, f"provider {provider.name}", reverse("provider", args=[provider.pk]))

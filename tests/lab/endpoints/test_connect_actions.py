@@ -6,9 +6,8 @@ import pytest
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.builtin_data import load_builtin_data
 from toolbench.lab.endpoints import connect
-from toolbench.lab.endpoints.connect import ConnectionSettings
+from toolbench.lab.endpoints.connect import ConnectionSettings, list_save_actions
 from toolbench.lab.endpoints.network import NetworkSettings
-from toolbench.lab.endpoints.provider_actions import list_save_actions
 from toolbench.lab.models import Provider
 
 pytestmark = pytest.mark.django_db
