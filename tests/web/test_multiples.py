@@ -45,7 +45,10 @@ def test_build_multiples_leaves_gap_for_run_without_answer() -> None:
     assert (len(drawing.dots), len(drawing.paths)) == (5, 2)
 
 
-@pytest.mark.parametrize(("cost", "top"), [(0.03, "0.05"), (0.1, "0.1"), (7.0, "10"), (0.0, "1")])
+@pytest.mark.parametrize(
+    ("cost", "top"),
+    [(0.00003, "0.00005"), (0.03, "0.05"), (0.1, "0.1"), (7.0, "10"), (0.0, "1"), (1234567.0, "2,000,000")],
+)
 def test_build_multiples_axis_of_cost_ends_at_round_number(cost: float, top: str) -> None:
     schedule = make_schedule()
     add_run(schedule, (5, 0))

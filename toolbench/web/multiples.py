@@ -88,12 +88,17 @@ def _build_multiple(line: TrendLine, measure: str, top: float) -> Multiple:
         tuple(_build_dot(x, point, line.state, measure, top) for x, point in measured),
         _draw_band(measured, top),
         _draw_paths(xs, points, top),
-        tuple(GridLine(_scale(share * top, top), f"{share * top:g}") for share in (1.0, 0.5, 0.0)),
+        tuple(GridLine(_scale(share * top, top), _format_label(share * top)) for share in (1.0, 0.5, 0.0)),
         drift_xs[0] if drift_xs else None,
         _scale(TARGET_PERCENT, top) if measure == "success" else None,
         days[0] if days else "",
         days[-1] if len(days) > 1 else "",
     )
+
+
+def _format_label(value: float) -> str:
+    """Return the number with thousands separators, and without an exponent or zeros at the end of its fraction."""
+    return f"{value:,.10f}".rstrip("0").rstrip(".")
 
 
 def _scale(value: float, top: float) -> float:
