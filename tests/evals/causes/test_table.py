@@ -38,6 +38,11 @@ def test_load_causes_rows_have_sentence_remedy_and_link() -> None:
         assert row.link.startswith("/")
 
 
+def test_remedies_name_no_folder_of_one_kind_of_installation() -> None:
+    remedies = [row.remedy for row in (*load_causes().values(), *load_classes())]
+    assert [remedy for remedy in remedies if "var/" in remedy] == []
+
+
 def test_lookup_code_knows_every_exchange_error_code() -> None:
     table = resources.files("toolbench.providers").joinpath("data", "outcomes.json").read_text("utf-8")
     codes = {row["code"] for row in json.loads(table)["rows"]} - {"cancelled"}
