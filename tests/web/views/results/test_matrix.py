@@ -103,6 +103,14 @@ def test_matrix_page_shows_labelled_simulated_rows_only_in_demo(owner_client: Cl
     assert "· simulated" in read_html(owner_client.get("/matrix/?scope=demo&view=bars"))
 
 
+def test_matrix_page_marks_provider_with_simulated_row_after_real_one(owner_client: Client) -> None:
+    runs = [make_run(simulated=simulated) for simulated in (False, True)]
+    for run, name in zip(runs, ("a", "b"), strict=True):
+        make_trials(make_cell(make_config(run, make_model(name))), **{"pass": 5})
+    page = read_html(owner_client.get(f"/matrix/?run={runs[0].pk}&run={runs[1].pk}&view=bars"))
+    assert page.index("· simulated") < page.index('id="row-')
+
+
 @pytest.mark.parametrize(
     "query", ["metric=best", "target=x", "run=%00", "scope=all", "cell=%22%3E%3Cscript%3E", "q=%00"]
 )

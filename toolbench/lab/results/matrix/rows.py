@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 from zlib import crc32
 
 from toolbench.lab.engine_version import select_distinct_versions
@@ -168,6 +169,23 @@ class MatrixRow:
                 *([f"{rest} elsewhere"] if rest else []),
             ]
         )
+
+
+class ProviderGroup(NamedTuple):
+    """Rows of one provider."""
+
+    provider: str
+    rows: tuple[MatrixRow, ...]
+
+    @property
+    def simulated(self) -> bool:
+        """Return whether any of the models is simulated."""
+        return any(row.simulated for row in self.rows)
+
+    @property
+    def local(self) -> bool:
+        """Return whether any of the models runs on this machine."""
+        return any(row.local for row in self.rows)
 
 
 def build_config_sort_key(config: RunConfig) -> tuple[object, ...]:

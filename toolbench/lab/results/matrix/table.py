@@ -23,6 +23,7 @@ from toolbench.lab.results.matrix.rows import (
     FIELD_LABELS,
     SETTING_FIELDS,
     MatrixRow,
+    ProviderGroup,
     ScenarioSums,
     apply_metric,
     label_setting,
@@ -66,7 +67,7 @@ class Matrix:
     """Everything that the matrix page shows.
 
     Attributes:
-        rows_by_provider: (name of the provider, its rows).
+        rows_by_provider: a group for each provider.
         common_settings: values of the settings that are equal in all rows and not empty, by label.
         differing_settings: names of the settings that differ between rows.
         scenario_groups: groups of scenarios that the page offers.
@@ -79,7 +80,7 @@ class Matrix:
 
     query: MatrixQuery
     metric: Metric
-    rows_by_provider: tuple[tuple[str, tuple[MatrixRow, ...]], ...]
+    rows_by_provider: tuple[ProviderGroup, ...]
     common_settings: Mapping[str, str]
     differing_settings: tuple[str, ...]
     summary: MatrixSummary
@@ -152,7 +153,8 @@ def _build_matrix(query: MatrixQuery, pooled: PooledRows) -> Matrix:
         query=query,
         metric=METRICS[query.metric],
         rows_by_provider=tuple(
-            (name, tuple(provider_rows)) for name, provider_rows in groupby(rows, key=lambda row: row.provider)
+            ProviderGroup(name, tuple(provider_rows))
+            for name, provider_rows in groupby(rows, key=lambda row: row.provider)
         ),
         common_settings={
             FIELD_LABELS.get(name, name): label_setting(name, value) for name, value in common_settings.items() if value
