@@ -25,10 +25,10 @@ def import_run(
     """Import a run. After an error nothing of the file is stored.
 
     Args:
-        file: the open file.
+        file: open binary file; it is read from its start.
         name: name of the file. A file whose name ends in .eval or .json is read as a log of Inspect AI, any other as a
             bundle.
-        owner: owner of the new run; None without sign-in.
+        owner: owner of the new run; None if there is no sign-in.
         progress: called after each batch of trials.
         member_bytes: maximum unpacked bytes of one member of an archive.
 

@@ -1,6 +1,6 @@
-"""Import of histories and counts of their turns. A history is a file of turns that another program recorded.
+"""Import of histories, and counts of their turns. A history is a file of turns that another program recorded.
 
-A history is imported completely or not at all. Its turns are counted by path, never together with trials.
+A history is imported completely or not at all. Its turns are never counted together with trials.
 """
 
 import hashlib
@@ -31,16 +31,16 @@ _CLUSTER_SUM_FIELDS = ("m", "k", "n", "kk", "kn", "nn")  # the fields of Cluster
 
 @dataclass(frozen=True, slots=True)
 class PathRow:
-    """Counts of one path, or of one model, prompt version and path.
+    """Counts of the turns with the same path, or with the same model, prompt version and path.
 
     Attributes:
-        model: empty in counts of a path only.
-        prompt_version: empty in counts of a path only.
+        model: "" if only the path is the same.
+        prompt_version: "" if only the path is the same.
         path: method that the turns used.
         turns: number of turns.
         conversations: number of distinct conversations; turns without a conversation are not counted here.
-        parse_errors: share of turns with a parse error, of the turns that attempted a call.
-        succeeded: share of turns that succeeded, of the turns with a known result.
+        parse_errors: share of the turns with an attempted call that have a parse error.
+        succeeded: share of the turns with a known result that succeeded.
         retries: number of retries in all turns.
         probes_failed: number of turns whose probe failed.
     """
@@ -58,11 +58,11 @@ class PathRow:
 
 @dataclass(frozen=True, slots=True)
 class ErrorRow:
-    """Parse error on one path, with the number of its turns and the first line that has it.
+    """Parse error of turns with the same path, and the first line that has it.
 
     Attributes:
         mode: the other program's name for its way of parsing the call.
-        count: number of turns.
+        count: number of turns with the error.
         line: number of the first line with the error, from 1.
         snippet: masked text of that line's call, at most 200 characters.
     """
@@ -100,7 +100,8 @@ def import_history(file: IO[bytes], name: str) -> History:
         name: name of the file, stored with at most 200 characters.
 
     Raises:
-        HistoryImportError: the file exceeds 256 MiB, was imported before, or has a line that cannot be read or stored.
+        HistoryImportError: the file exceeds 256 MiB or MAX_LINES lines, has no turn, was imported before, or has a line
+            that cannot be read or stored.
     """
     content = file.read(MAX_HISTORY_BYTES + 1)
     if len(content) > MAX_HISTORY_BYTES:
@@ -144,7 +145,7 @@ def get_histories() -> tuple[History, ...]:
 
 
 def get_history_page(history_id: int) -> HistoryPage:
-    """Return the counts of a history, with at most five queries.
+    """Return the counts and the parse errors of a history, with at most five queries.
 
     Raises:
         History.DoesNotExist: there is no such history.
@@ -156,29 +157,28 @@ def get_history_page(history_id: int) -> HistoryPage:
 
 
 def _build_columns(turn: HistoryLine, masker: Masker) -> Mapping[str, Any]:
-    probe, error = turn.probe, turn.parse_error
+    probe, failure = turn.probe, turn.parse_error
     columns = {
         **turn.model_dump(exclude={"strategy", "probe", "parse_error"}),
         "path": turn.strategy,
         "probe_ok": probe.ok if probe else None,
         "probe_error": _mask_text(probe.error, masker) if probe else "",
-        "parse_mode": error.mode if error else "",
-        "parse_error": _mask_text(error.error, masker) if error else "",
-        "snippet": _mask_text(error.snippet, masker) if error else "",
+        "parse_mode": failure.mode if failure else "",
+        "parse_error": _mask_text(failure.error, masker) if failure else "",
+        "snippet": _mask_text(failure.snippet, masker) if failure else "",
     }
     return masker.mask_value(columns)
 
 
 def _mask_text(text: str | None, masker: Masker) -> str:
-    """Return a text masked and then truncated to 200 characters, so that no part of a secret is stored."""
+    """Mask a text, then truncate it to 200 characters: a truncated secret would not be recognised. None becomes ""."""
     return to_column_text(masker.mask_text(text or ""), _MAX_TEXT_CHARS)
 
 
 def _count_turns(history: History, *group_columns: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the counts and the sums over conversations for each combination of column values, with one query."""
-    names = ", ".join(group_columns)
+    """Yield the rows of `count_turns.sql`, one for each combination of values in the columns, with one query."""
     with connection.cursor() as cursor:
-        cursor.execute(load_statement("interchange/history/count_turns", key=names), [history.pk])
+        cursor.execute(load_statement("interchange/history/count_turns", key=", ".join(group_columns)), [history.pk])
         result_columns = [column.name for column in cursor.description or ()]
         yield from (dict(zip(result_columns, row, strict=True)) for row in cursor.fetchall())
 
@@ -190,15 +190,15 @@ def _build_path_row(row: Mapping[str, Any]) -> PathRow:
         path=row["path"],
         turns=row["turns"],
         conversations=row["conversations"],
-        parse_errors=_build_rate([row[f"faulty_{name}"] for name in _CLUSTER_SUM_FIELDS]),
-        succeeded=_build_rate([row[f"good_{name}"] for name in _CLUSTER_SUM_FIELDS]),
-        retries=row["retried"],
-        probes_failed=row["unprobed"],
+        parse_errors=_build_rate([row[f"failed_{name}"] for name in _CLUSTER_SUM_FIELDS]),
+        succeeded=_build_rate([row[f"succeeded_{name}"] for name in _CLUSTER_SUM_FIELDS]),
+        retries=row["retries"],
+        probes_failed=row["probes_failed"],
     )
 
 
 def _build_rate(sums: Sequence[Any]) -> Rate:
-    """Return a rate whose interval uses the effective sample size, since turns of one conversation are correlated.
+    """Return a rate whose interval uses the effective sample size, since the turns of a conversation are correlated.
 
     Args:
         sums: values of `_CLUSTER_SUM_FIELDS`, in order.
@@ -215,11 +215,11 @@ def _build_rate(sums: Sequence[Any]) -> Rate:
 
 
 def _list_errors(history: History) -> tuple[ErrorRow, ...]:
-    """Return the most frequent parse errors, each with the first line that has it."""
-    faulty_turns = history.turns.exclude(parse_error="").order_by()
-    errors = faulty_turns.values("path", "parse_mode", "parse_error").annotate(count=Count("pk"), first=Min("line"))
+    """Return at most 20 parse errors, the most frequent first."""
+    failed_turns = history.turns.exclude(parse_error="").order_by()
+    errors = failed_turns.values("path", "parse_mode", "parse_error").annotate(count=Count("pk"), first=Min("line"))
     rows = list(errors.order_by("-count", "first")[:MAX_ERRORS_SHOWN])
-    snippet_by_line = dict(faulty_turns.filter(line__in=[row["first"] for row in rows]).values_list("line", "snippet"))
+    snippet_by_line = dict(failed_turns.filter(line__in=[row["first"] for row in rows]).values_list("line", "snippet"))
     return tuple(
         ErrorRow(
             path=row["path"],

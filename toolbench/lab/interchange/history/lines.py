@@ -22,10 +22,10 @@ class HistoryImportError(Exception):
 
 
 def _parse_time(value: object) -> object:
-    """Return the moment of a text in ISO 8601. The type AwareDatetime refuses a moment without a time zone afterwards.
+    """Return the moment of a text in ISO 8601. AwareDatetime then refuses a moment without a time zone.
 
     Raises:
-        ValueError: the value is not such a text, or the moment has a time zone and is outside VALID_YEARS.
+        ValueError: the value is not a text in ISO 8601, or the moment has a time zone and is outside VALID_YEARS.
     """
     if not isinstance(value, str):
         raise ValueError("is not a time in ISO 8601")
@@ -42,7 +42,8 @@ def _parse_count(value: object) -> int:
     return count
 
 
-NameText = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
+_WITHOUT_NUL = r"^[^\x00]*$"  # PostgreSQL cannot store NUL
+NameText = Annotated[str, Field(max_length=200, pattern=_WITHOUT_NUL)]
 WholeNumber = Annotated[int, BeforeValidator(_parse_count)]
 
 
@@ -66,7 +67,7 @@ class HistoryParseFailure(BaseModel):
 
     model_config = ConfigDict(strict=True)
 
-    mode: Annotated[str, Field(max_length=20, pattern=r"^[^\x00]*$")]
+    mode: Annotated[str, Field(max_length=20, pattern=_WITHOUT_NUL)]
     error: Annotated[str, Field(min_length=1)]
     snippet: str = ""
 
@@ -89,7 +90,7 @@ class HistoryLine(BaseModel):
     turn: WholeNumber | None = None
     step: WholeNumber | None = None
     at: Annotated[AwareDatetime, BeforeValidator(_parse_time)] | None = None
-    prompt_version: Annotated[str, Field(max_length=80, pattern=r"^[^\x00]*$")] = ""
+    prompt_version: Annotated[str, Field(max_length=80, pattern=_WITHOUT_NUL)] = ""
     ok: bool | None = None
     retries: WholeNumber = 0
     probe: HistoryProbe | None = None
@@ -103,10 +104,10 @@ class HistoryLine(BaseModel):
 
 
 def parse_lines(lines: Iterable[bytes]) -> list[tuple[int, HistoryLine]]:
-    """Return pairs of a line number, from 1, and the turn of the line. Blank lines are skipped.
+    """Return the turns, each with the number of its line, from 1. Blank lines count as lines, but have no turn.
 
     Raises:
-        HistoryImportError: lines are not valid (the message has the first MAX_PROBLEMS_SHOWN), there is no turn, or
+        HistoryImportError: lines are not valid (the message lists the first MAX_PROBLEMS_SHOWN), there is no turn, or
             there are more than MAX_LINES lines.
     """
     turns: list[tuple[int, HistoryLine]] = []
@@ -136,7 +137,7 @@ def _parse_turn(line: bytes) -> HistoryLine:
     """Parse the turn of a line. A field in the object's `meta` has precedence over the same field in the object.
 
     Raises:
-        ValueError: the line cannot be read; the message is meant for the user.
+        ValueError: the line cannot be read; the message tells the user why.
     """
     if len(line) > MAX_LINE_BYTES:
         raise ValueError(f"it has {len(line):,} bytes; the limit is {MAX_LINE_BYTES:,}")

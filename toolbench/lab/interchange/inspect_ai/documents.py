@@ -1,7 +1,7 @@
 """Parser of a JSON log of Inspect AI that keeps at most one parsed sample in memory.
 
-Python's JSON scanner is called at the start of each sample. The library `ijson` is not faster here, and it rejects NaN,
-which Inspect AI writes.
+`JSONDecoder.raw_decode` is called at the start of each sample. The library `ijson` is not faster here, and it rejects
+NaN, which Inspect AI writes.
 """
 
 import json
@@ -21,7 +21,7 @@ _DECODER = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class LogDocument:
-    """Log whose JSON was parsed once and is valid.
+    """Log that is valid JSON, with its parsed header. Its samples are parsed when they are read.
 
     Attributes:
         text: the complete log.
@@ -36,13 +36,13 @@ class LogDocument:
     count: int
 
     def iter_samples(self) -> Iterator[JsonObject]:
-        """Parse the samples again and yield them one at a time. Values that are not objects are skipped."""
+        """Parse the samples and yield them one at a time. Values that are not objects are skipped."""
         if self.samples_at is not None:
             yield from (value for value in _iter_elements(self.text, self.samples_at) if isinstance(value, dict))
 
 
 def parse_log_document(content: bytes) -> LogDocument:
-    """Parse a log without keeping its samples in memory.
+    """Parse a log without keeping its parsed samples in memory.
 
     Raises:
         ValueError: the content is not a JSON object, or is nested too deeply.
@@ -50,14 +50,14 @@ def parse_log_document(content: bytes) -> LogDocument:
     text = content.decode(json.detect_encoding(content), "surrogatepass")
     header: JsonObject = {}
     samples_at, count = None, 0
-    position = _skip_sign(text, _skip_whitespace(text, 0), "{")
+    position = _skip_delimiter(text, _skip_whitespace(text, 0), "{")
     is_closed = text.startswith("}", position)
     position += is_closed
     while not is_closed:
         key, position = _parse_value(text, position)
         if not isinstance(key, str):
             raise json.JSONDecodeError("Expecting property name enclosed in double quotes", text, position)
-        position = _skip_sign(text, _skip_whitespace(text, position), ":")
+        position = _skip_delimiter(text, _skip_whitespace(text, position), ":")
         if key == _SAMPLES_KEY and text.startswith("[", position):
             samples_at = position
             count, position = _count_elements(text, position)
@@ -65,7 +65,7 @@ def parse_log_document(content: bytes) -> LogDocument:
             header[key], position = _parse_value(text, position)
         position = _skip_whitespace(text, position)
         is_closed = text.startswith("}", position)
-        position = position + 1 if is_closed else _skip_sign(text, position, ",")
+        position = position + 1 if is_closed else _skip_delimiter(text, position, ",")
     if _skip_whitespace(text, position) != len(text):
         raise json.JSONDecodeError("Extra data", text, position)
     return LogDocument(text, header, samples_at, count)
@@ -94,7 +94,7 @@ def _iter_elements(text: str, position: int) -> Generator[Any, None, int]:
         position = _skip_whitespace(text, position)
         if text.startswith("]", position):
             return position + 1
-        position = _skip_sign(text, position, ",")
+        position = _skip_delimiter(text, position, ",")
 
 
 def _parse_value(text: str, position: int) -> tuple[Any, int]:
@@ -107,14 +107,14 @@ def _parse_value(text: str, position: int) -> tuple[Any, int]:
     return value, end
 
 
-def _skip_sign(text: str, position: int, sign: str) -> int:
-    """Return the position of the token after `sign`.
+def _skip_delimiter(text: str, position: int, delimiter: str) -> int:
+    """Return the position of the token after `delimiter`.
 
     Raises:
-        json.JSONDecodeError: `sign` is not at `position`.
+        json.JSONDecodeError: `delimiter` is not at `position`.
     """
-    if not text.startswith(sign, position):
-        raise json.JSONDecodeError(f"Expecting '{sign}' delimiter", text, position)
+    if not text.startswith(delimiter, position):
+        raise json.JSONDecodeError(f"Expecting '{delimiter}' delimiter", text, position)
     return _skip_whitespace(text, position + 1)
 
 
