@@ -10,7 +10,7 @@ from toolbench.lab.interchange.file_json import decode_text, parse_object
 from toolbench.lab.traces.chat_requests import StoredChatRequest, build_chat_call, list_objects, parse_chat_request
 from toolbench.lab.traces.reading import StepWithDetails
 
-_STOP_REASONS = {
+_STOP_REASON_BY_FINISH_REASON = {
     "stop": "stop",
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -22,6 +22,7 @@ _STOP_REASONS = {
     "content_filter": "content_filter",
     "refusal": "content_filter",
 }
+# Tool choice in a log by tool choice in a request.
 _TOOL_CHOICES = {"auto": "auto", "none": "none", "required": "any", "any": "any"}
 # Name in a request, name in the log, and types of the value.
 _CONFIG_FIELDS: tuple[tuple[str, str, tuple[type, ...]], ...] = (
@@ -36,13 +37,13 @@ _CONFIG_FIELDS: tuple[tuple[str, str, tuple[type, ...]], ...] = (
     ("presence_penalty", "presence_penalty", (int, float)),
     ("parallel_tool_calls", "parallel_tool_calls", (bool,)),
 )
-# Keywords of JSON Schema that a tool of a log may have; the whole schema is in the raw request.
+# The schema of a tool in a log: keywords that have a text, and types. The raw request has the whole schema.
 _SCHEMA_TEXTS = ("format", "description", "pattern")
 _SCHEMA_TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
 
 
 def build_event(step: StepWithDetails, started_at: datetime, model: str) -> JsonObject:
-    """Return the event of a step: a call of the model or of a tool.
+    """Return the event of a step, which is a call of the model or of a tool.
 
     Args:
         step: the step.
@@ -78,16 +79,17 @@ def build_answer(step: StepWithDetails) -> JsonObject:
 
 
 def build_result(step: StepWithDetails) -> JsonObject:
-    """Return the message with the result of a tool in the form of a log."""
+    """Return the message with the result of a tool call in the form of a log."""
     call_id = str(get_object(step.facts.get("call")).get("id") or "")
     message = {"role": "tool", "content": decode_text(step.step.body.response), "tool_call_id": call_id}
     return message | {"function": step.step.tool_name, "error": _build_tool_error(step)}
 
 
 def build_output(step: StepWithDetails) -> JsonObject:
-    """Return the output of the model in an exchange; without choices if there was no answer."""
+    """Return the output of the model in an exchange; it has no choices if the exchange failed."""
     row = step.step
-    choice = {"message": build_answer(step), "stop_reason": _STOP_REASONS.get(row.finish_reason, "unknown")}
+    stop_reason = _STOP_REASON_BY_FINISH_REASON.get(row.finish_reason, "unknown")
+    choice = {"message": build_answer(step), "stop_reason": stop_reason}
     return {
         "model": row.model_echoed,
         "choices": [choice] if row.ok else [],
@@ -98,12 +100,12 @@ def build_output(step: StepWithDetails) -> JsonObject:
 
 
 def build_usage(usage: JsonObject) -> JsonObject | None:
-    """Return the usage of an answer, or of several, in the form of a log.
+    """Return the usage of one or more answers in the form of a log.
 
     In a log, the input tokens do not include the cached ones.
 
     Returns:
-        None if the tokens of input and output are both unknown. If only one of them is known, the other is 0.
+        The usage; None if input and output tokens are both unknown. If only one of them is known, the other is 0.
     """
     names = ("input", "output", "cached", "reasoning")
     counts = {name: count for name in names if isinstance(count := usage.get(f"{name}_tokens"), int)}
@@ -121,7 +123,7 @@ def build_usage(usage: JsonObject) -> JsonObject | None:
 
 
 def build_generate_config(options: JsonObject) -> JsonObject:
-    """Return the sampling options that a log has a field for."""
+    """Return the sampling options that a log has a field for, by the names of these fields."""
     return {
         logged_name: options[name]
         for name, logged_name, types in _CONFIG_FIELDS
@@ -193,8 +195,8 @@ def _read_arguments(arguments: object) -> tuple[JsonObject, str | None]:
     """Return the arguments as an object, the only form that a log can store.
 
     Returns:
-        The object, {} for other arguments; and the reason why the arguments are no object, None if they are an object
-        or empty.
+        A pair: the object, or {} if the arguments are not an object; and the reason why they are not, or None if they
+        are an object or empty.
     """
     value = arguments
     if isinstance(arguments, str) and arguments:
@@ -208,7 +210,7 @@ def _read_arguments(arguments: object) -> tuple[JsonObject, str | None]:
 
 
 def _parse_body(body: bytes | memoryview | None) -> JsonObject:
-    """Return the object in a body; for another body, such as a stream, return an object with its text as `text`."""
+    """Return the JSON object in a body; any other body, such as a stream, becomes `{"text": …}`."""
     parsed = parse_object(body)
     return {"text": decode_text(body)} if parsed is None else parsed
 

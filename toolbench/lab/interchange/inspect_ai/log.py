@@ -1,6 +1,6 @@
-"""Import of logs of Inspect AI. The mapping is described in docs/imports.md.
+"""Import of logs of Inspect AI. docs/imports.md lists what each field of a log becomes.
 
-The verdicts are the scores of the log; no sample is judged again, and the scenario of the run is not in the catalogue.
+The verdicts are the scores of the log; no sample is judged again. The scenario of the run is not in the catalogue.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ HEADER_NAME, START_NAME = "header.json", "_journal/start.json"
 _SAMPLES_FOLDER = "samples/"
 _PROVIDER = "Inspect AI"
 _CANCELLED_PREFIX = "CancelledError("  # of the error message of a cancelled sample
-_PASS_BY_GRADE = {"C": True, "I": False}
+_PASS_BY_GRADE = {"C": True, "I": False}  # correct and incorrect
 _NOTE = (
     "A log of Inspect AI: the verdicts are its scores, and requests are those of the log, not the bytes that were sent."
 )
@@ -62,9 +62,9 @@ def import_log(
     """Import an `.eval` archive or a `.json` log. After an error nothing is stored.
 
     Args:
-        file: the open file, which is read as an archive if it begins with "PK", otherwise as JSON.
+        file: open binary file. It is read as an archive if it begins with "PK", otherwise as JSON.
         name: name of the file, stored with at most 200 characters.
-        owner: owner of the new run; None without sign-in.
+        owner: owner of the new run; None if there is no sign-in.
         limits: maximum sizes of the unpacked archive.
         progress: called after each batch of trials.
 
@@ -86,7 +86,7 @@ def import_log(
     with open_zip(file, limits) as archive:
         header = read_json_member(archive, _find_header(archive))
         names = [name for name in archive.namelist() if name.startswith(_SAMPLES_FOLDER) and name.endswith(".json")]
-        # The archive has the samples in the order in which they ended.
+        # Not sorted: the archive has the samples in the order in which they ended.
         samples = _LogSamples((read_json_member(archive, name) for name in names), len(names))
         return _create_run(header, samples, _build_origin(header, name, sha256), owner, progress)
 
@@ -97,7 +97,7 @@ class _LogSamples:
 
     Attributes:
         samples: iterator over the samples; a sample is read when the iterator reaches it.
-        count: number of samples, for the progress. Values that are not objects are included, although they are skipped.
+        count: number of samples, for the progress. It includes values that `samples` skips, since they are no objects.
     """
 
     samples: Iterator[JsonObject]
@@ -105,7 +105,7 @@ class _LogSamples:
 
 
 def _find_header(archive: Archive) -> str:
-    """Return the name of the member with the header. An interrupted log has only the header of its start.
+    """Return the name of the member with the header. An interrupted log has only the header written at its start.
 
     Raises:
         RunImportError: the archive has no header.
@@ -146,7 +146,7 @@ def _build_origin(header: JsonObject, name: str, sha256: str) -> Origin:
         source=source,
         made_at=source["created"],
         imported_at=timezone.now().isoformat(timespec="seconds"),
-        private=(_build_slug(spec),),
+        private=(_build_scenario_slug(spec),),
         note=_NOTE,
     )
 
@@ -164,9 +164,9 @@ def _create_run(
         "stopped_reason": "" if status == "success" else to_column_text(f"status {render_text(status)}", 100),
         "created_at": created_at and figure_reader.read_time("created", created_at),
     }
-    cell = {"scenario": _build_slug(spec), "scenario_group": "inspect", "instance_kind": "drawn"}
+    cell = {"scenario": _build_scenario_slug(spec), "scenario_group": "inspect", "instance_kind": "drawn"}
     trials = (
-        _build_trial(sample, position, _build_slug(spec), figure_reader)
+        _build_trial(sample, position, _build_scenario_slug(spec), figure_reader)
         for position, sample in enumerate(samples.samples)
     )
     new_run = NewRun(run, (_build_config(header),), (NewCell(0, cell),), trials, figure_reader, samples.count)
@@ -175,9 +175,9 @@ def _create_run(
 
 
 def _store_totals(run: Run) -> Run:
-    """Set requests and tokens of the run to the sums of its trials, since a log has them only for each sample.
+    """Set requests and tokens of the run to the sums of its trials, since a log has them only by sample.
 
-    Set `trials_per_cell` as well: all trials are in one cell.
+    Set `trials_per_cell` to the number of trials, since all trials are in one cell. Return the run.
     """
     totals = Cell.objects.filter(run=run).aggregate(
         requests=Sum("requests"), tokens=Sum(F("input_tokens") + F("output_tokens"))
@@ -217,11 +217,11 @@ def _parse_created(text: str) -> datetime | None:
 
 
 def _build_trial(sample: JsonObject, position: int, slug: str, figure_reader: FigureReader) -> NewTrial:
-    """Return the trial of a sample; `position` counts the samples of the log from 0."""
+    """Return the trial of a sample; `position` is the number of the sample in the log, from 0."""
     steps = build_steps(sample, figure_reader)
     outcome, sentence, checks = _read_verdict(sample)
     exchanges = [step.step for step in steps if step.step["kind"] == "exchange"]
-    tools = [step.step for step in steps if step.step["kind"] == "tool"]
+    tool_calls = [step.step for step in steps if step.step["kind"] == "tool"]
     task_pass = {"pass": True, "fail": False}.get(outcome)
     final_text = render_text(get_object(sample.get("output")).get("completion"))
     columns: ColumnValues = {
@@ -241,10 +241,10 @@ def _build_trial(sample: JsonObject, position: int, slug: str, figure_reader: Fi
         "final_text": final_text.encode("utf-8", "surrogatepass"),
         "duration_ms": figure_reader.read("duration_ms", sample.get("total_time"), ms_per_unit=1000),
         "model_ms": figure_reader.read_total("model_ms", (step["duration_ms"] for step in exchanges)),
-        "tool_ms": figure_reader.read_total("tool_ms", (step["duration_ms"] for step in tools)),
+        "tool_ms": figure_reader.read_total("tool_ms", (step["duration_ms"] for step in tool_calls)),
         "turns": len(exchanges),
         "requests": len(exchanges),
-        "calls": len(tools),
+        "calls": len(tool_calls),
         "input_tokens": figure_reader.read_total("input_tokens", (step["input_tokens"] for step in exchanges)),
         "output_tokens": figure_reader.read_total("output_tokens", (step["output_tokens"] for step in exchanges)),
         "prompt_version": "",
@@ -256,15 +256,15 @@ def _build_trial(sample: JsonObject, position: int, slug: str, figure_reader: Fi
 
 
 def _read_verdict(sample: JsonObject) -> tuple[str, str, list[JsonObject]]:
-    """Return the outcome of a sample, a sentence and one check for each score.
+    """Return the outcome of a sample, a sentence about it, and one check for each score.
 
     The outcome of a sample that ended with an error is "infra" or "cancelled". A sample that reached a limit is judged
     by its scores. The outcome is "na" if there is no score, or if a score is neither pass nor fail.
     """
-    if error := render_text(get_object(sample.get("error")).get("message")):
-        if error.startswith(_CANCELLED_PREFIX):
+    if error_message := render_text(get_object(sample.get("error")).get("message")):
+        if error_message.startswith(_CANCELLED_PREFIX):
             return "cancelled", "The sample was cancelled because an error of another sample ended the evaluation.", []
-        return "infra", f"The sample ended with an error: {error}", []
+        return "infra", f"The sample ended with an error: {error_message}", []
     logged_scores = sample.get("scores")
     scores: Mapping[str, Any] = get_object(logged_scores)
     if not scores and isinstance(sample.get("score"), dict):
@@ -282,22 +282,22 @@ def _read_verdict(sample: JsonObject) -> tuple[str, str, list[JsonObject]]:
 
 
 def _derive_instance_seed(sample: JsonObject) -> int:
-    """Return the first 48 bits of the hash of the sample's id, which are equal in all epochs and logs."""
+    """Return the first 48 bits of the hash of the sample's id: the same seed in all epochs and logs."""
     return int.from_bytes(hashlib.sha256(render_text(sample.get("id")).encode("utf-8", "surrogatepass")).digest()[:6])
 
 
-def _sum_tokens(sample: JsonObject, column: str, name: str, figure_reader: FigureReader) -> int | float:
+def _sum_tokens(sample: JsonObject, column: str, usage_key: str, figure_reader: FigureReader) -> int | float:
     """Return the sum of one kind of tokens over all models that a sample used.
 
     Args:
         sample: the sample.
         column: column of the trial.
-        name: key in the usage of the log.
-        figure_reader: reads the numbers of tokens.
+        usage_key: key of these tokens in the log's usage of a model.
+        figure_reader: reader of the numbers of tokens.
     """
     usage = get_object(sample.get("model_usage"))
     return figure_reader.read_total(
-        column, [figure_reader.read(column, get_object(usage_row).get(name)) for usage_row in usage.values()]
+        column, [figure_reader.read(column, get_object(usage_row).get(usage_key)) for usage_row in usage.values()]
     )
 
 
@@ -308,21 +308,21 @@ def _describe_sample(sample: JsonObject) -> str:
 
 
 def _build_check(name: str, score: JsonObject) -> JsonObject:
-    text = ": ".join(filter(None, (render_text(score.get("value")), render_text(score.get("explanation"))[:500])))
+    detail = ": ".join(filter(None, (render_text(score.get("value")), render_text(score.get("explanation"))[:500])))
     return {
         "name": to_column_text(name, 100),
         "ok": _read_grade(score.get("value")) is True,
-        "detail": to_column_text(text, 600),
+        "detail": to_column_text(detail, 600),
     }
 
 
 def _read_grade(value: object) -> bool | None:
-    """Return whether a score is a pass ("C", true or 1) or a failure ("I", false or 0); None for other values."""
+    """Return True for a pass ("C", true or 1), False for a failure ("I", false or 0) and None for other values."""
     if isinstance(value, str):
         return _PASS_BY_GRADE.get(value)
     return bool(value) if isinstance(value, bool | int | float) and value in (0, 1) else None
 
 
-def _build_slug(spec: JsonObject) -> str:
+def _build_scenario_slug(spec: JsonObject) -> str:
     name = re.sub(r"[^a-z0-9]+", "_", render_text(spec.get("task")).lower()).strip("_")
     return f"inspect_{name or 'task'}"[:60]

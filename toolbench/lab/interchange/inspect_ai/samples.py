@@ -1,4 +1,7 @@
-"""Samples of an Inspect AI log, built from finished trials. A sample is an instance, and an epoch a repeat of it."""
+"""Samples of an Inspect AI log, built from finished trials.
+
+The id of a sample stands for an instance, its epoch for a repeat of the instance.
+"""
 
 import json
 from collections.abc import Sequence
@@ -65,9 +68,9 @@ class SampleIdentity:
 
 
 def build_sample_id(trial: Trial) -> str:
-    """Return the id of a trial's sample, in every log the same for all trials of one instance.
+    """Return the id of a trial's sample, which is the same in every log for all trials of one instance.
 
-    All instances in the published wording of a scenario share one id.
+    The published wording of a scenario is one instance.
     """
     instance = f"{trial.instance_seed}" if trial.instance_kind == "drawn" else trial.instance_kind
     return f"{trial.scenario}-{instance}"
@@ -79,7 +82,7 @@ def build_sample(trial: Trial, identity: SampleIdentity, started_at: datetime) -
     Args:
         trial: the trial with its run, its configuration, its steps and their bodies.
         identity: id, epoch and model of the sample.
-        started_at: start of the trial, or of the run if that of the trial is unknown.
+        started_at: start of the trial, or creation of the run if the start is unknown.
     """
     steps = list_steps(trial)
     exchanges = [step for step in steps if not step.is_tool]
@@ -96,7 +99,7 @@ def build_sample(trial: Trial, identity: SampleIdentity, started_at: datetime) -
         "epoch": identity.epoch,
         "input": build_messages(first_request) if first_request else "",
         "target": _describe_target(trial),
-        "messages": _build_history(steps),
+        "messages": _build_final_messages(steps),
         "output": output | {"completion": decode_text(trial.final_text)},
         "scores": _build_scores(trial),
         "metadata": {"trial": trial.pk, "bodies": explain_removed_bodies(trial) or "kept"}
@@ -134,7 +137,7 @@ def build_summary(sample: JsonObject) -> JsonObject:
 
 
 def _describe_target(trial: Trial) -> str:
-    """Return the expected calls or, if no right arguments are known, the tools that have to be called, one a line.
+    """Return the expected calls or, if their arguments are unknown, the tools that have to be called, one a line.
 
     Returns:
         The lines; "no call" if no call is expected; "" if the expectation is unknown or the trial is imported.
@@ -151,8 +154,8 @@ def _describe_target(trial: Trial) -> str:
     return "\n".join(calls or expected.tools) or ("no call" if expected.needs_call is False else "")
 
 
-def _build_history(steps: Sequence[StepWithDetails]) -> list[JsonObject]:
-    """Return the messages of the last request, its answer and the results of the same turn."""
+def _build_final_messages(steps: Sequence[StepWithDetails]) -> list[JsonObject]:
+    """Return the messages of the last request, its answer if there is one, and the results of the calls in it."""
     exchanges = [step for step in steps if not step.is_tool]
     if not exchanges:
         return []
@@ -166,11 +169,11 @@ def _build_scores(trial: Trial) -> dict[str, JsonObject] | None:
     if trial.outcome not in GRADES:
         return None
     checks = trial.verdict.get("checks", ())
-    failed = [f"{check['name']}: {check['detail']}" for check in checks if not check["ok"]]
+    failed_checks = [f"{check['name']}: {check['detail']}" for check in checks if not check["ok"]]
     score: dict[str, Any] = {
         "value": GRADES[Trial.Outcome(trial.outcome)],
         "answer": decode_text(trial.final_text),
-        "explanation": "\n".join(filter(None, (trial.sentence, *failed))),
+        "explanation": "\n".join(filter(None, (trial.sentence, *failed_checks))),
         "metadata": {"checks": list(checks), "rule": trial.verdict.get("rule", ""), "parity_pass": trial.parity_pass},
     }
     return {SCORER: score}
@@ -179,7 +182,7 @@ def _build_scores(trial: Trial) -> dict[str, JsonObject] | None:
 def _build_error(trial: Trial) -> JsonObject | None:
     """Return the error of a trial with an infrastructure error or of a cancelled trial; None for other trials.
 
-    The message of a cancelled trial begins as in logs of Inspect AI, where asyncio's exception names the reason.
+    The message of a cancelled trial begins with "CancelledError(", as in logs that Inspect AI itself writes.
     """
     if trial.outcome == Trial.Outcome.INFRA:
         message = trial.sentence or "Infrastructure error."

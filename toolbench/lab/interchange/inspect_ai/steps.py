@@ -16,9 +16,9 @@ from toolbench.lab.interchange.row_json import InvalidRowError
 from toolbench.lab.traces.step_facts import dump_details, to_column_text
 
 _ATTACHMENT_PREFIX = "attachment://"
-_MAX_DEPTH = 100
+_MAX_DEPTH = 100  # of lists and objects in which attachments are resolved
 _MESSAGES_KEY = "messages"
-_INPUT_TOKENS = ("input_tokens", "input_tokens_cache_read", "input_tokens_cache_write")
+_INPUT_TOKEN_FIELDS = ("input_tokens", "input_tokens_cache_read", "input_tokens_cache_write")
 MAX_RESOLVED_CHARS = 256 << 20  # in the bodies of one sample, with CHARS_PER_VALUE for each JSON value
 CHARS_PER_VALUE = 80  # about the bytes of memory that a value takes beside its text
 MAX_MESSAGES = 100_000  # of one request
@@ -30,7 +30,7 @@ def build_steps(sample: JsonObject, figure_reader: FigureReader) -> list[NewStep
     References to attachments and shared messages are replaced by their content.
 
     Raises:
-        InvalidRowError: the bodies would be too large, or a request refers to too many messages.
+        InvalidRowError: the bodies exceed MAX_RESOLVED_CHARS, or a request refers to more than MAX_MESSAGES messages.
     """
     events = [event for event in sample.get("events") or [] if isinstance(event, dict)]
     sample_reader = _SampleReader(sample, _find_start(events), figure_reader)
@@ -53,25 +53,25 @@ def render_text(value: object) -> str:
 
 
 class _SampleReader:
-    """Reader of a sample's events that resolves references to attachments, shared messages and raw requests."""
+    """Reader of a sample's events that resolves references to attachments and to shared messages."""
 
     def __init__(self, sample: JsonObject, started_at: datetime | None, figure_reader: FigureReader) -> None:
         self.figure_reader = figure_reader
         pools = get_object(sample.get("events_data"))
         self._attachments = get_object(sample.get("attachments"))
         self._messages = pools.get("messages") or sample.get("message_pool") or []
-        self._calls = pools.get("calls") or sample.get("call_pool") or []
+        self._raw_messages = pools.get("calls") or sample.get("call_pool") or []
         self._started_at = started_at
         self._remaining_chars = MAX_RESOLVED_CHARS
 
     def read_started_ms(self, event: JsonObject) -> float:
-        """Return the milliseconds from the first event of the sample to this event; 0 if a time is unknown."""
+        """Return the milliseconds from the first event of the sample to this event; 0 if it is unknown."""
         event_at = _parse_time(event)
         elapsed_seconds = (event_at - self._started_at).total_seconds() if event_at and self._started_at else 0.0
         return self.figure_reader.read("started_ms", elapsed_seconds, ms_per_unit=1000) or 0.0
 
     def read_inputs(self, event: JsonObject) -> Any:
-        """Return the messages of a model call."""
+        """Return the messages that the model got in a call."""
         return event.get("input") or _pick_ranges(event.get("input_refs"), self._messages)
 
     def read_raw_request(self, call: JsonObject) -> Any:
@@ -79,14 +79,15 @@ class _SampleReader:
         request = call.get("request")
         if call.get("call_refs") is None or not isinstance(request, dict):
             return request
-        return request | {str(call.get("call_key") or _MESSAGES_KEY): _pick_ranges(call["call_refs"], self._calls)}
+        messages_key = str(call.get("call_key") or _MESSAGES_KEY)
+        return request | {messages_key: _pick_ranges(call["call_refs"], self._raw_messages)}
 
     def resolve_attachments(self, value: Any, depth: int = 0) -> Any:
         """Return `value` with each reference to an attachment replaced by its text.
 
         A reference to an attachment that is not a text stays as it is, since the attachment could refer to itself. The
-        total size over all calls of this method is limited, since one attachment may be referenced many times. Values
-        that are nested deeper than _MAX_DEPTH levels are returned unchanged.
+        total size over all calls of this method is limited, since one attachment may be referenced many times. Lists
+        and objects that are nested deeper than _MAX_DEPTH levels are returned unchanged.
 
         Raises:
             InvalidRowError: the total size exceeds MAX_RESOLVED_CHARS.
@@ -97,7 +98,7 @@ class _SampleReader:
         self._remaining_chars -= CHARS_PER_VALUE + (len(value) if isinstance(value, str) else 0)
         if self._remaining_chars < 0:
             raise InvalidRowError(
-                f"the requests of one sample are too large: at most {MAX_RESOLVED_CHARS >> 20} MB in memory"
+                f"the bodies of one sample are too large: at most {MAX_RESOLVED_CHARS >> 20} MB in memory"
             )
         if isinstance(value, str):
             return value
@@ -113,7 +114,7 @@ class _SampleReader:
 def _build_exchange(sample_reader: _SampleReader, event: JsonObject, *, turn: int, ordinal: int) -> NewStep:
     """Return the step of a model call.
 
-    The bodies are the raw request and response if the log has them, otherwise the logged input and output.
+    The bodies are the raw request and response if the log has the raw request, else the logged input and output.
     """
     call, output = get_object(event.get("call")), get_object(event.get("output"))
     has_raw_request = bool(call.get("request"))
@@ -127,7 +128,10 @@ def _build_exchange(sample_reader: _SampleReader, event: JsonObject, *, turn: in
     message = sample_reader.resolve_attachments(get_object(_get_first_object(output.get("choices")).get("message")))
     usage, calls = UsageReader(output.get("usage")), _list_calls(message)
     # In a log, the input tokens do not include those of the cache.
-    tokens = {"input_tokens": usage.sum_tokens(*_INPUT_TOKENS), "output_tokens": usage.read_tokens("output_tokens")}
+    tokens = {
+        "input_tokens": usage.sum_tokens(*_INPUT_TOKEN_FIELDS),
+        "output_tokens": usage.read_tokens("output_tokens"),
+    }
     for finding in usage.findings:
         sample_reader.figure_reader.note_implausible(finding.path.rpartition(".")[2])
     error = render_text(event.get("error") or output.get("error"))
@@ -206,8 +210,11 @@ def _pick_ranges(references: Any, pool: Any) -> list[Any]:
     """Return the elements of `pool` in the given ranges.
 
     Args:
-        references: list of ranges, each with its first index and the index after its last; other items are ignored.
-        pool: list of shared elements; any other value counts as empty.
+        references: list of ranges `[first index, index after the last]`; other items are ignored.
+        pool: list of shared elements.
+
+    Returns:
+        The elements; [] if `references` or `pool` is not a list.
 
     Raises:
         InvalidRowError: the ranges have more than MAX_MESSAGES elements.

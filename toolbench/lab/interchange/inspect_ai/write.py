@@ -1,4 +1,4 @@
-"""Export of a run as logs of Inspect AI, one for each configuration; `inspect view` opens their folder."""
+"""Export of a run as logs of Inspect AI, one for each configuration. `inspect view` shows a folder of logs."""
 
 import re
 import zipfile
@@ -29,14 +29,14 @@ from toolbench.lab.interchange.streamed_file import PartWriter, iter_file_chunks
 from toolbench.lab.models import Provider, Run, RunConfig, Trial
 from toolbench.providers.masking.secrets import Masker
 
-LOG_VERSION = 2
+LOG_VERSION = 2  # of the log format of Inspect AI
 SUMMARIES_NAME = "summaries.json"
-_STATUSES = {Run.State.FINISHED: "success", Run.State.CANCELLED: "cancelled", Run.State.CANCELLING: "cancelled"}
+_STATUS_BY_STATE = {Run.State.FINISHED: "success", Run.State.CANCELLED: "cancelled", Run.State.CANCELLING: "cancelled"}
 _NON_SLUG_CHARS = re.compile(r"[^a-z0-9.]+")
 
 
 def iter_log_zip(run_id: int, *, private: bool = False) -> Iterator[bytes]:
-    """Return an iterator that yields the bytes of a zip archive with the logs of a run while the logs are written.
+    """Return an iterator that writes the logs of a run and yields the bytes of a zip archive with them.
 
     Args:
         run_id: the run.
@@ -49,7 +49,7 @@ def iter_log_zip(run_id: int, *, private: bool = False) -> Iterator[bytes]:
 
 
 def write_logs(run_id: int, folder: Path, *, private: bool = False) -> tuple[str, ...]:
-    """Write the logs of a run to a folder, which is created if needed, and return their names.
+    """Write the logs of a run to a folder, which is created if needed, and return the names of the files.
 
     Raises:
         BundleError: there is no such run, or no scenario would be left.
@@ -92,11 +92,11 @@ class _ConfigLog:
     """Log of one configuration.
 
     Attributes:
-        selection: rows of the run with the cells of this configuration.
-        epochs: number of samples written by sample id.
-        outcomes: number of samples written by outcome.
-        summaries: JSON of the summaries of the samples written.
-        usage: sums of the usage of the samples written.
+        selection: rows of the run, with only the cells of this configuration.
+        epochs: number of written samples, by sample id.
+        outcomes: number of written samples, by outcome.
+        summaries: JSON of the summary of each written sample.
+        usage: total usage of the written samples, by its name in the log.
     """
 
     selection: BundleSelection
@@ -110,18 +110,18 @@ class _ConfigLog:
 
     @property
     def file_name(self) -> str:
-        """Name in the form of Inspect AI: time, task and id."""
+        """Name in the form of Inspect AI, such as `2026-11-26T09-30-00_run-7_01-llama.eval`."""
         run = self.selection.run
         label = sanitise_file_name(self.label.label).replace("_", "-")[:80]
         return f"{run.created_at:%Y-%m-%dT%H-%M-%S}_run-{run.pk}_{self.config.position + 1:02}-{label}.eval"
 
     @property
     def model(self) -> str:
-        """Name of the model with the name of the provider before it."""
+        """Name of the provider and name of the model, such as `my-server/llama`."""
         return f"{_NON_SLUG_CHARS.sub('-', self.config.provider_name.lower()).strip('-')}/{self.config.model_name}"
 
     def write(self, file: IO[bytes]) -> PartWriter[None]:
-        """Write the log to a stream, one sample for each part."""
+        """Write the log to a stream, and yield after each sample."""
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             for trial in self.selection.iter_trials():
                 self._write_sample(archive, trial)
@@ -193,7 +193,7 @@ class _ConfigLog:
         completed = total - self.outcomes[Trial.Outcome.INFRA] - self.outcomes[Trial.Outcome.CANCELLED]
         return {
             "version": LOG_VERSION,
-            "status": _STATUSES.get(Run.State(run.state), "started"),
+            "status": _STATUS_BY_STATE.get(Run.State(run.state), "started"),
             "eval": spec,
             "plan": plan,
             "results": {"total_samples": total, "completed_samples": completed, "scores": [self._build_score()]},
@@ -205,7 +205,7 @@ class _ConfigLog:
         }
 
     def _build_score(self) -> JsonObject:
-        """Return the log's score: numbers of samples, and as accuracy the share that passed of those with a verdict."""
+        """Return the score of the log. Its accuracy is the share of the samples with a verdict that passed."""
         scored = sum(self.outcomes[outcome] for outcome in GRADES)
         passed = self.outcomes[Trial.Outcome.PASS]
         metrics: JsonObject = {"accuracy": {"name": "accuracy", "value": passed / scored}} if scored else {}
