@@ -1,4 +1,4 @@
-"""Schemas of the JSON columns and the step details of imported rows that pages read."""
+"""JSON Schemas of those JSON columns and step details of imported rows that pages and replays read."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from toolbench.engine.strict_json import MAX_DEPTH, is_too_deep
 from toolbench.engine.types import Envelope, Finding, JsonObject, ParseError, SchemaError, TransformChange
 from toolbench.lab.traces.step_facts import to_column_json
 
-MAX_IMPORTED_DEPTH = 2 * MAX_DEPTH  # imported documents and step details contain values of up to MAX_DEPTH levels
+MAX_IMPORTED_DEPTH = 2 * MAX_DEPTH  # imported JSON contains values that have up to MAX_DEPTH levels themselves
 TOO_DEEP = f"it is nested deeper than {MAX_IMPORTED_DEPTH} levels"
 _TEXT, _INTEGER, _BOOLEAN, _OBJECT = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}, {"type": "object"}
 _OBJECT_OR_NULL, _TEXT_OR_NULL = {"type": ["object", "null"]}, {"type": ["string", "null"]}
@@ -24,21 +24,22 @@ def _build_object_schema(**properties: JsonObject) -> JsonObject:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def _build_list_schema(item: JsonObject) -> JsonObject:
-    return {"type": "array", "items": item}
+def _build_list_schema(item_schema: JsonObject) -> JsonObject:
+    return {"type": "array", "items": item_schema}
 
 
+# A policy layer as [name, patch].
 _LAYER_SCHEMA = {"type": "array", "prefixItems": [_TEXT, _OBJECT], "minItems": 2, "maxItems": 2}
 _SUPPORT_SCHEMA = {
     "properties": {"field": {"enum": sorted(DOCS)}, "source": _TEXT, "who": _TEXT, "at": _TEXT, "error": _TEXT},
     "required": ["field", "value", "source", "who", "at", "error"],
 }
 _RATES_SCHEMA = {"type": "object", "additionalProperties": {"type": ["number", "null"]}}
-_UNREAD_FIELDS: JsonObject = {"drift": {}, "infrastructure": {}}  # of true rates, beside the rates
+_UNREAD_FIELDS: JsonObject = {"drift": {}, "infrastructure": {}}  # of true rates; no page reads them
 
 
 def _build_rates_schema(**properties: JsonObject) -> JsonObject:
-    """Return the schema of true rates by scenario or group; `properties` are schemas of further members."""
+    """Return the schema of true rates by scenario or group; `properties` are the schemas of further keys."""
     return {"type": "object", "properties": _UNREAD_FIELDS | properties, "additionalProperties": _RATES_SCHEMA}
 
 
@@ -77,6 +78,7 @@ _SCHEMA_BY_COLUMN: Mapping[str, JsonObject] = {
     },
 }
 _HEADERS_SCHEMA = {"type": "object", "additionalProperties": _TEXT}
+# A chunk as [offset in ms, number of bytes].
 _CHUNK_SCHEMA = {"type": "array", "items": [{"type": "number"}, _INTEGER], "minItems": 2, "maxItems": 2}
 _CALL_SCHEMA = {"type": "object", "required": ["id", "name", "arguments"]}
 _SCHEMA_BY_TYPE: Mapping[Any, JsonObject] = {
@@ -90,21 +92,23 @@ _SCHEMA_BY_TYPE: Mapping[Any, JsonObject] = {
 }
 
 
-def _build_class_schema(kind: Any) -> JsonObject:
-    """Return the schema of an object with the fields of a dataclass; those with a default may be missing.
+def _build_class_schema(dataclass_type: Any) -> JsonObject:
+    """Return the schema of an object with the fields of a dataclass; fields with a default may be missing.
 
     Unknown keys, such as those of a later version, are accepted, because readers ignore them.
     """
-    type_by_name = get_type_hints(kind)
-    required = [row.name for row in fields(kind) if row.default is MISSING and row.default_factory is MISSING]
-    properties = {row.name: _SCHEMA_BY_TYPE[type_by_name[row.name]] for row in fields(kind)}
+    type_by_name = get_type_hints(dataclass_type)
+    required = [
+        field.name for field in fields(dataclass_type) if field.default is MISSING and field.default_factory is MISSING
+    ]
+    properties = {field.name: _SCHEMA_BY_TYPE[type_by_name[field.name]] for field in fields(dataclass_type)}
     return {"type": "object", "properties": properties, "required": required}
 
 
 _CHANGES_SCHEMA = _build_list_schema(_build_class_schema(TransformChange))
 _EXCHANGE_ERROR_SCHEMA = _build_class_schema(ExchangeError) | {"type": ["object", "null"]}
 _ENVELOPE_SCHEMA = _build_class_schema(Envelope)
-del _ENVELOPE_SCHEMA["required"]  # on reading, missing fields get a value
+del _ENVELOPE_SCHEMA["required"]  # the readers fill in missing fields
 _DETAILS_SCHEMA = {
     "type": "object",
     "properties": {
@@ -132,7 +136,7 @@ _DETAILS_SCHEMA = {
         "changes": _CHANGES_SCHEMA,
     },
 }
-_DETAILS_VALIDATOR = jsonschema_rs.Draft4Validator(_DETAILS_SCHEMA)  # in later drafts, 2.0 is an integer
+_DETAILS_VALIDATOR = jsonschema_rs.Draft4Validator(_DETAILS_SCHEMA)  # later drafts accept 2.0 as an integer
 _VALIDATOR_BY_COLUMN = {name: jsonschema_rs.validator_for(schema) for name, schema in _SCHEMA_BY_COLUMN.items()}
 
 
@@ -145,7 +149,7 @@ def is_valid_column(column: str, value: Any) -> bool:
 
 
 def are_valid_details(details: bytes) -> bool:
-    """Return whether bytes are the JSON of step details; no bytes stand for {}.
+    """Return whether bytes are valid step details in JSON. Empty bytes stand for {}.
 
     Only keys that pages and replays read are checked; other keys may have any value.
     """

@@ -9,7 +9,7 @@ from toolbench.engine.types import JsonObject
 
 BUNDLE_FORMAT = "toolbench-bundle"
 BUNDLE_VERSION = 2
-READABLE_VERSIONS = (1, BUNDLE_VERSION)  # version 1 had no quantiles with bounds; its evidence is the same
+READABLE_VERSIONS = (1, BUNDLE_VERSION)  # version 1 has no quantiles with bounds; its evidence has the same form
 MANIFEST_NAME = "manifest.json"
 INDEX_NAME = "index.html"
 RUN_NAME = "evidence/run.json"
@@ -19,7 +19,7 @@ EVIDENCE_FOLDER = "evidence/"
 
 
 class ManifestError(ValueError):
-    """Manifest that cannot be read; the message is the second half of a sentence and gives the reason."""
+    """Manifest that cannot be read; the message gives the reason, such as "its version is 3, …"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class Member:
     """Hash and size of the unpacked content of a member.
 
     Attributes:
-        sha256: hexadecimal hash.
-        bytes: size.
+        sha256: hash in hexadecimal digits.
+        bytes: number of bytes.
     """
 
     sha256: str
@@ -54,12 +54,12 @@ class Manifest:
 
     Attributes:
         made_at: when the bundle was written, in ISO 8601.
-        source: the run, its origin and the version that wrote the file.
-        members: every member except the manifest, by name.
+        source: the run, its origin and the engine version that wrote the bundle.
+        members: every member except the manifest, by its name.
         left_out: what the bundle does not contain.
         format: always BUNDLE_FORMAT.
         version: always BUNDLE_VERSION, even if the parsed file has an older version.
-        evidence: `hash_evidence` of the members. Equal evidence has an equal hash on every installation.
+        evidence: result of `hash_evidence`. Equal evidence has the same hash in every installation.
     """
 
     made_at: str
@@ -97,10 +97,10 @@ def build_member(content: bytes) -> Member:
 
 
 def parse_manifest(content: bytes) -> Manifest:
-    """Parse the manifest in the content of its member.
+    """Parse the content of `manifest.json`.
 
     Raises:
-        ManifestError: the content has another format, a version that cannot be read, or a wrong structure.
+        ManifestError: the content is not a manifest, has another format, or has a version that cannot be read.
     """
     try:
         document = json.loads(content)

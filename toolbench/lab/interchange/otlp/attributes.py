@@ -23,12 +23,12 @@ def build_attributes(values: Mapping[str, Any]) -> list[JsonObject]:
 
 
 def dump_json(value: Any) -> str:
-    """Return a value as JSON text, the form of messages, tools and arguments in attributes."""
+    """Return a value as JSON text, the form that messages, instructions and tools have in attributes."""
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def build_span_id(trace_key: str, part: str) -> str:
-    """Return the id of a span: 16 hexadecimal digits, the same for each export of a trial.
+    """Return the id of a span: 16 hexadecimal digits, the same in each export of an execution.
 
     Args:
         trace_key: text that is unique for each execution of a trial.
@@ -38,7 +38,7 @@ def build_span_id(trace_key: str, part: str) -> str:
 
 
 def build_trace_id(trace_key: str) -> str:
-    """Return the id of a trace: 32 hexadecimal digits, the same for each export of a trial."""
+    """Return the id of a trace: 32 hexadecimal digits, the same in each export of an execution."""
     return hashlib.sha256(trace_key.encode()).hexdigest()[:32]
 
 
@@ -55,7 +55,7 @@ def render_time(moment: datetime, offset_ms: float = 0.0) -> str:
 def _encode(value: Any) -> JsonObject | None:
     """Return a value as an OTLP AnyValue; None for an integer beyond ±MAX_INTEGER.
 
-    Items of a list, and values that are neither numbers, booleans nor lists, are written as text.
+    Booleans, numbers and lists keep their type. All other values, and the items of a list, become text.
     """
     if isinstance(value, bool):
         return {"boolValue": value}

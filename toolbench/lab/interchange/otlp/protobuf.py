@@ -1,6 +1,6 @@
 """Encoder of OTLP's JSON form into its binary form, and parser of an endpoint's binary answer.
 
-The field numbers are those of opentelemetry-proto 1.x, whose fields keep their numbers.
+The field numbers are those of opentelemetry-proto 1.x, in which a field never changes its number.
 """
 
 import struct
@@ -9,9 +9,8 @@ from typing import Any
 
 from toolbench.engine.types import JsonObject
 
-_Fields = Mapping[str, tuple[int, str]]  # by name in JSON: number, and the kind of value or the name of a message
-_VARINT, _FIXED64, _LENGTH = 0, 1, 2  # wire types
-_FIXED32 = 5
+_Fields = Mapping[str, tuple[int, str]]  # by name in JSON: field number, and kind of value or name of a message
+_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5  # wire types
 
 _MESSAGES: Mapping[str, _Fields] = {
     "TracesData": {"resourceSpans": (1, "ResourceSpans")},
@@ -51,7 +50,7 @@ def encode_traces(document: JsonObject) -> bytes:
 
 
 def parse_rejection(answer: bytes) -> tuple[int, str]:
-    """Return the number of rejected spans and the message in an endpoint's answer; 0 and "" if the answer has none.
+    """Return the number of rejected spans and the message in an endpoint's answer; 0 and "" if they are missing.
 
     Raises:
         ValueError: the answer is not valid.
@@ -83,7 +82,8 @@ def _encode_field(number: int, kind: str, value: Any) -> bytes:
     """Return a field in binary form; `kind` is a kind of value or the name of a message, as in _MESSAGES."""
     match kind:
         case "integer":
-            return _encode_tag(number, _VARINT) + _encode_varint(int(value) & ((1 << 64) - 1))
+            twos_complement = int(value) & ((1 << 64) - 1)
+            return _encode_tag(number, _VARINT) + _encode_varint(twos_complement)
         case "fixed64":
             return _encode_tag(number, _FIXED64) + struct.pack("<Q", int(value))
         case "double":

@@ -12,14 +12,14 @@ from toolbench.lab.interchange.otlp.protobuf import encode_traces, parse_rejecti
 from toolbench.lab.schedules.delivery import MAX_ATTEMPTS
 from toolbench.providers.http.retry_delay import parse_retry_after
 
-SEND_SECONDS = 10.0  # limit for the connection, for sending, and for each part of the answer
-MAX_BATCH_BYTES = 4 << 20  # of one request, unless one trial is larger
+SEND_SECONDS = 10.0  # limit for the connection, and for each part that is sent or received
+MAX_BATCH_BYTES = 4 << 20  # of JSON in one request, unless a trial is larger
 FIRST_PAUSE_SECONDS = 1.0  # doubled after each attempt
-_RETRIED_STATUSES = frozenset({429, 502, 503, 504})  # as the specification of OTLP/HTTP names them
-PROTOBUF, JSON = "http/protobuf", "http/json"  # values of the variable OTEL_EXPORTER_OTLP_PROTOCOL
-PROTOCOLS = {PROTOBUF: "application/x-protobuf", JSON: "application/json"}  # with their content types
+_RETRIED_STATUSES = frozenset({429, 502, 503, 504})  # the retryable statuses of the OTLP/HTTP specification
+PROTOBUF, JSON = "http/protobuf", "http/json"  # values of the environment variable OTEL_EXPORTER_OTLP_PROTOCOL
+PROTOCOLS = {PROTOBUF: "application/x-protobuf", JSON: "application/json"}  # content type by protocol
 _PREFIX, _SEPARATOR, _SUFFIX = b'{"resourceSpans":[', b",", b"]}"
-_HINTS = {
+_HINT_BY_STATUS = {
     401: " Check the key in the headers.",
     403: " Check the key in the headers.",
     404: " Check the address.",
@@ -28,7 +28,7 @@ _HINTS = {
 
 
 class EndpointError(Exception):
-    """Traces that the endpoint did not accept; the message gives the reason without the address."""
+    """Failure to send spans to an endpoint; the message gives the reason, without the endpoint's address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class OtlpEndpoint:
 
     Attributes:
         url: complete address, such as `http://127.0.0.1:4318/v1/traces`.
-        headers: headers of each request, which may contain a key.
+        headers: headers of each request; they may contain an API key.
         pause: called with the seconds to wait before another attempt.
         report: called with a sentence about each failed attempt that is repeated.
         protocol: a key of PROTOCOLS; every endpoint takes PROTOBUF, some also JSON.
@@ -55,10 +55,10 @@ class _AttemptResult:
     """Result of one request.
 
     Attributes:
-        problem: a sentence; "" if the endpoint accepted all spans, or if its answer to an accepted request cannot be
-            read.
+        problem: a sentence about the failure; "" if the endpoint accepted the request and rejected no span, or if it
+            accepted the request with an answer that cannot be read.
         may_repeat: whether the request may be sent again.
-        retry_after_seconds: minimum pause that the endpoint demands before the next attempt; 0 if it demands none.
+        retry_after_seconds: minimum pause before the next attempt that the endpoint demands; 0 if it demands none.
     """
 
     problem: str
@@ -69,7 +69,7 @@ class _AttemptResult:
 def send_lines(lines: Iterable[bytes], endpoint: OtlpEndpoint) -> int:
     """Send lines of OTLP JSON in batches and return the number of trials that were sent.
 
-    A request without an answer, or with a status of _RETRIED_STATUSES, is repeated: MAX_ATTEMPTS attempts in all.
+    A request without an answer, or with a status of _RETRIED_STATUSES, is sent at most MAX_ATTEMPTS times.
 
     Raises:
         EndpointError: the endpoint refused a batch or some of its spans, or the last attempt failed. Earlier batches
@@ -109,7 +109,7 @@ def _send_batch(client: httpx.Client, batch: list[bytes], endpoint: OtlpEndpoint
     """
     body = _PREFIX + _SEPARATOR.join(batch) + _SUFFIX
     body = encode_traces(json.loads(body)) if endpoint.protocol == PROTOBUF else body
-    pause = FIRST_PAUSE_SECONDS
+    backoff_seconds = FIRST_PAUSE_SECONDS
     for attempt in range(1, MAX_ATTEMPTS + 1):
         result = _post(client, body, endpoint)
         if not result.problem:
@@ -118,14 +118,14 @@ def _send_batch(client: httpx.Client, batch: list[bytes], endpoint: OtlpEndpoint
             raise EndpointError(result.problem)
         if attempt == MAX_ATTEMPTS:
             raise EndpointError(f"{result.problem} This was attempt {attempt} of {MAX_ATTEMPTS}.")
-        seconds = max(pause, result.retry_after_seconds)
+        seconds = max(backoff_seconds, result.retry_after_seconds)
         endpoint.report(f"{result.problem} Attempt {attempt} of {MAX_ATTEMPTS}; the next one follows in {seconds:g} s.")
         endpoint.pause(seconds)
-        pause *= 2
+        backoff_seconds *= 2
 
 
 def _post(client: httpx.Client, body: bytes, endpoint: OtlpEndpoint) -> _AttemptResult:
-    """Send one request."""
+    """Send one request; return a failure instead of raising it."""
     headers = {**endpoint.headers, "content-type": PROTOCOLS[endpoint.protocol]}
     try:
         answer = client.post(endpoint.url, content=body, headers=headers)
@@ -138,14 +138,14 @@ def _post(client: httpx.Client, body: bytes, endpoint: OtlpEndpoint) -> _Attempt
     if answer.is_success:
         return _AttemptResult(_find_rejection(answer))
     return _AttemptResult(
-        f"The endpoint answered with status {answer.status_code}.{_HINTS.get(answer.status_code, '')}",
+        f"The endpoint answered with status {answer.status_code}.{_HINT_BY_STATUS.get(answer.status_code, '')}",
         may_repeat=answer.status_code in _RETRIED_STATUSES,
         retry_after_seconds=parse_retry_after(dict(answer.headers)) or 0.0,
     )
 
 
 def _find_rejection(answer: httpx.Response) -> str:
-    """Return a sentence about the spans that the endpoint rejected from a request that it accepted.
+    """Return a sentence about the spans that the endpoint rejected although it accepted the request.
 
     Returns:
         The sentence; "" if no span was rejected, or if the answer cannot be read.
