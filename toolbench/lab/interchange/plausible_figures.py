@@ -1,4 +1,4 @@
-"""Reader of the tokens, costs and times of an imported file. It accepts only figures that a live response may have."""
+"""Reader of the tokens, costs and times of an imported file, with the bounds that live responses have."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -8,9 +8,9 @@ from toolbench.engine.bounds import filter_valid_date, parse_cost, parse_count, 
 
 
 class FigureReader:
-    """Reader of figures by their column's name.
+    """Reader of figures; the name of their column determines their bounds.
 
-    A figure outside its bounds is implausible: it is read as unknown, in a total as 0, and counted for `sentence`.
+    A figure outside its bounds is implausible: it is read as None, or a total as 0, and counted for `sentence`.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class FigureReader:
         return plausible_moment
 
     def read_total(self, name: str, values: Iterable[int | float | None]) -> int | float:
-        """Return the sum of the values that are not None; for an implausible sum, count it and return 0."""
+        """Return the sum of the values that are not None; 0 if it is implausible, which is counted."""
         return self.read(name, sum(value for value in values if value is not None)) or 0
 
     def note_implausible(self, name: str) -> None:

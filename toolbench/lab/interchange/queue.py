@@ -50,8 +50,8 @@ class ImportStatus:
         row_id: primary key of the row in the replay queue.
         asked_at: when the import was requested.
         name: name of the file.
-        done: trials stored at the last write of the progress.
-        total: trials of the file; 0 until the progress is written first.
+        done: number of trials stored at the last write of the progress.
+        total: number of trials of the file; 0 until the progress is first written.
         refusal: why nothing was imported; empty while the import is open and after it has succeeded.
         run_id: the imported run; None until the import has succeeded.
     """
@@ -71,14 +71,14 @@ class ImportStatus:
 
 
 def queue_import(file: IO[bytes], name: str, *, owner: User | None) -> Replay:
-    """Store the file, create a row of the queue and notify a worker when the transaction is committed.
+    """Store the file, create a row of the queue and notify the workers after the commit.
 
     The file is deleted again if the row cannot be created.
 
     Args:
         file: read from its current position to its end.
         name: name of the file; its last 200 characters are stored.
-        owner: owner of the new run; None without sign-in.
+        owner: owner of the new run; None if there is no sign-in.
     """
     file_key = uuid4().hex
     path = _build_path(file_key)
@@ -123,12 +123,12 @@ def process_import(row: Replay, leased_row: QuerySet[Replay]) -> None:
     """Import the file of a row and delete it afterwards. One transaction stores the run and ends the row.
 
     The reason of a refused import is stored in the row. If the lease was lost, nothing is stored and the file is kept
-    for the worker that has the lease now. Other errors are raised again; the file is then also kept if the database was
-    unavailable.
+    for the worker that has the lease now. Other errors are raised again; the file is then kept only if the database was
+    unavailable or the lease was lost.
 
     Args:
         row: the row of the queue.
-        leased_row: a query that returns this row only while this worker has its lease.
+        leased_row: query that returns this row while this worker has the row's lease, else nothing.
     """
     path = _get_row_path(row)
     refusal = ""
@@ -169,7 +169,7 @@ def remove_orphaned_files() -> None:
     Processes that died leave such files.
     """
     files = _list_files_before(timezone.now() - _ORPHAN_AGE)
-    if files:  # the files are listed before the rows: a row is created less than a day after its file
+    if files:  # listed before the rows, so that the row of each of these files already exists
         open_imports = Replay.objects.filter(kind=Replay.IMPORT).exclude(state=Replay.State.DONE)
         for name in files.keys() - {_get_row_path(row).name for row in open_imports}:
             files[name].unlink(missing_ok=True)
@@ -197,14 +197,14 @@ def _remove_file(row: Replay) -> None:
     _get_row_path(row).unlink(missing_ok=True)
 
 
-def _build_path(key: str) -> Path:
-    return Path(settings.VAR_DIR) / _IMPORT_FOLDER / key
+def _build_path(file_key: str) -> Path:
+    return Path(settings.VAR_DIR) / _IMPORT_FOLDER / file_key
 
 
 class _ProgressWriter:
     """Writer of an import's progress. Once a second, a thread writes the progress and renews the import's lease.
 
-    The thread has its own database connection, since updates in the transaction of the import would not be visible.
+    The thread has its own database connection, since updates in the import's transaction are visible only after it.
     """
 
     def __init__(self, leased_row: QuerySet[Replay]) -> None:

@@ -31,11 +31,11 @@ from toolbench.lab.traces.removed_bodies import explain_removed_bodies
 CONVENTIONS_VERSION = "0.1.0"  # of open-telemetry/semantic-conventions-genai
 _NUMBER_OPTIONS = ("temperature", "top_p", "frequency_penalty", "presence_penalty")
 _MAX_TOKENS_NAMES = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-_GRADES = {Trial.Outcome.PASS: 1.0, Trial.Outcome.FAIL: 0.0}
+_SCORE_BY_OUTCOME = {Trial.Outcome.PASS: 1.0, Trial.Outcome.FAIL: 0.0}
 
 
 def build_spans(trial: Trial) -> list[JsonObject]:
-    """Return the spans of a trial's current execution, that of the trial first.
+    """Return the spans of a trial's last execution, beginning with the span of the trial.
 
     Args:
         trial: a finished trial with its run, its configuration, its steps and their bodies.
@@ -43,7 +43,7 @@ def build_spans(trial: Trial) -> list[JsonObject]:
     started_at = trial.started_at or trial.run.created_at
     trace_key = f"{trial.run.created_at.isoformat()}/{trial.run_id}/{trial.pk}/{trial.execution}"
     builder, steps = _SpanBuilder(trial, started_at, trace_key), list_steps(trial)
-    # The duration of a trial excludes waits for the provider's rate limit; the start times of its steps include them.
+    # The duration of a trial excludes waits for the provider's rate control; the start times of its steps include them.
     last_end_ms = max((step.started_ms + step.duration_ms for step in steps), default=0.0)
     duration_ms = max(last_end_ms, parse_duration_ms(trial.duration_ms) or 0.0)
     return [builder.build_trial_span(duration_ms), *(builder.build_step_span(step) for step in steps)]
@@ -54,8 +54,8 @@ class _SpanBuilder:
 
     Args:
         trial: the trial.
-        started_at: start of the trial, or of the run if that of the trial is unknown.
-        trace_key: text that is unique for each execution of a trial, in every installation.
+        started_at: start of the trial, or creation of the run if the start is unknown.
+        trace_key: text that differs between executions, also of different installations.
     """
 
     def __init__(self, trial: Trial, started_at: datetime, trace_key: str) -> None:
@@ -120,11 +120,11 @@ class _SpanBuilder:
             ended_at: end of the trial in nanoseconds since 1970, as text.
         """
         trial = self._trial
-        if trial.outcome not in _GRADES:
+        if trial.outcome not in _SCORE_BY_OUTCOME:
             return
         attributes = {
             "gen_ai.evaluation.name": "toolbench",
-            "gen_ai.evaluation.score.value": _GRADES[Trial.Outcome(trial.outcome)],
+            "gen_ai.evaluation.score.value": _SCORE_BY_OUTCOME[Trial.Outcome(trial.outcome)],
             "gen_ai.evaluation.score.label": trial.outcome,
             "gen_ai.evaluation.explanation": trial.sentence or None,
         }
@@ -135,8 +135,8 @@ class _SpanBuilder:
         """Return the name, the kind and the attributes of the span of an exchange."""
         row, facts = step.step, step.facts
         request = parse_chat_request(bytes(row.body.request))
-        is_prompt = any(message["role"] == "prompt" for message in request.messages)
-        operation = "text_completion" if is_prompt else "chat"
+        has_prompt = any(message["role"] == "prompt" for message in request.messages)
+        operation = "text_completion" if has_prompt else "chat"
         usage = get_object(facts.get("usage"))
         host, port = _read_address(row.url)
         attributes = {
@@ -184,7 +184,7 @@ def _describe_tool(step: StepWithDetails) -> tuple[str, int, JsonObject]:
 
 
 def _name_provider(trial: Trial) -> str:
-    """Return the name that the conventions have for the provider if its kind implies one, else its own name."""
+    """Return "anthropic", the name in the conventions, for a provider of that kind, else the provider's own name."""
     is_anthropic = trial.config.provider_kind == Provider.Kind.ANTHROPIC
     return "anthropic" if is_anthropic else trial.config.provider_name
 
@@ -243,7 +243,7 @@ def _build_parts(reasoning: str, text: str, calls: list[JsonObject]) -> list[Jso
 def _read_address(url: str) -> tuple[str | None, int | None]:
     """Return the host and the port of a URL; the port is None if it is unknown.
 
-    Both are None if the URL has no host or is malformed, which an imported log may contain.
+    Both are None if the URL has no host or is malformed, as it can be in an imported trial.
     """
     try:
         parts = urlsplit(url)
@@ -256,10 +256,10 @@ def _read_address(url: str) -> tuple[str | None, int | None]:
 
 
 def _list_finish_reasons(step: Step) -> list[str] | None:
-    """Return the finish reason of the answer, in a list.
+    """Return the finish reason of an exchange as a list.
 
     Returns:
-        None if the answer has no finish reason; ["error"] without an answer.
+        None if a successful exchange has no finish reason; ["error"] if a failed one has none.
     """
     if step.finish_reason:
         return [step.finish_reason]

@@ -15,7 +15,7 @@ from toolbench.lab.models import Cell
 
 NO_DIFFERENCE = "no clear difference"
 MAX_QUIRKS = 12
-QuirkCounts = Counter[tuple[str, str, str]]  # number of trials by model, "transform" or "finding", and name
+QuirkCounts = Counter[tuple[str, str, str]]  # number of trials by model, kind ("transform" or "finding") and name
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def build_findings(
     Args:
         reports: reports of the run's configurations.
         cells: cells of the run.
-        quirks: number of trials in which each transform made a change and each finding occurred.
+        quirks: number of trials in which a transform made a change, or a finding about an answer occurred.
     """
     return (
         *_find_hardest_scenario(cells),
@@ -50,7 +50,7 @@ def build_findings(
 
 
 def _find_hardest_scenario(cells: Sequence[Cell]) -> Iterator[RunFinding]:
-    """Yield the tool scenario with the lowest answered success, if at least two have an answer."""
+    """Yield the tool scenario with the lowest answered success, if at least two scenarios have an answer."""
     scenarios = dict.fromkeys(cell.scenario for cell in cells if not cell.control)
     rates = {
         name: tally_cells(cell for cell in cells if cell.scenario == name).compute_answered_success()
@@ -64,7 +64,7 @@ def _find_hardest_scenario(cells: Sequence[Cell]) -> Iterator[RunFinding]:
 
 
 def _describe_overlap(rate: Rate, others: Sequence[tuple[Rate, str]]) -> str:
-    """Return why another scenario may have a lower rate; "" if the whole interval lies below those of the others.
+    """Return why another scenario may have a lower rate; "" if its interval lies below all other intervals.
 
     Args:
         rate: the lowest rate.
@@ -100,7 +100,7 @@ def _iter_quirks(quirks: QuirkCounts) -> Iterator[RunFinding]:
         yield RunFinding("quirk", f"{model}: {kind} {name} {verb_phrase} in {_format_trials(count)}.")
     if len(quirks) > MAX_QUIRKS:
         hidden_count = len(quirks) - MAX_QUIRKS
-        yield RunFinding("quirk", f"{hidden_count} more transforms and findings, each in as many trials or fewer.")
+        yield RunFinding("quirk", f"{hidden_count} more transforms and findings, none in more trials than these.")
 
 
 def _format_trials(count: int) -> str:
@@ -132,8 +132,8 @@ def _compute_rates_by_profile(
 ) -> dict[tuple[str, ...], dict[str, Rate]]:
     """Return answered success without controls, by comparison key and profile.
 
-    Rates without trials or without an interval are left out. The key is model, provider, group of scenarios, strategy,
-    fallback profile, method, examples and streaming.
+    Rates without an answer or without an interval are left out. The key is model, provider, group of scenarios,
+    strategy, fallback profile, method, examples and streaming.
     """
     rates_by_key: dict[tuple[str, ...], dict[str, Rate]] = defaultdict(dict)
     for (group, members), report in product(group_cells(cells).items(), reports):

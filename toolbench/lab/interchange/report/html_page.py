@@ -25,7 +25,7 @@ class PageUnavailableError(Exception):
 
 
 def render_run_report(run_id: int) -> bytes:
-    """Return the page of a run as one HTML file that contains its style.
+    """Return the page of a run as one HTML file that contains its style sheets.
 
     Raises:
         PageUnavailableError: there is no such run.
@@ -34,7 +34,7 @@ def render_run_report(run_id: int) -> bytes:
 
 
 def render_shared_page(link: ShareLink) -> bytes:
-    """Return the page of a share link, which loads its style from this site.
+    """Return the page of a share link, which loads its style sheets from this site.
 
     Raises:
         PageUnavailableError: the run or trial no longer exists, or the comparison cannot be shown.
@@ -97,7 +97,7 @@ def _render(template: str, context: dict[str, object], style: str) -> bytes:
     Args:
         template: a template that extends `_shared.html`.
         context: variables of the template.
-        style: style sheets to include in the document; empty for links to style sheets.
+        style: content of the style sheets, to be part of the document; "" for links to them.
     """
     text = render_to_string(template, context | {"style": style, "written_at": timezone.now()})
     return load_known_secrets().masker.mask_body(encode_text(text), join_parts=False)

@@ -1,7 +1,7 @@
 """Labels of configurations in a report.
 
-A label consists of the model and of those settings that vary in the run. The profile is also included if all
-configurations have the same profile and it is not `default`.
+A label consists of the model and of those settings that vary in the run, such as `llama:baseline:native`. If the
+profile does not vary, it is included unless it is `default`.
 """
 
 import re
@@ -21,7 +21,7 @@ class ConfigLabel:
     """Names of a configuration in a report.
 
     Attributes:
-        label: unique name in the run.
+        label: name that is unique in the run.
         file_prefix: first part of the file names of its trials, unique in the run.
         strategy: the strategy without the tag fallback.
         fallback_profile: "fallback_on", "fallback_off" or "best_effort".
@@ -35,18 +35,18 @@ class ConfigLabel:
 
 def build_config_labels(configs: Sequence[RunConfig]) -> dict[int, ConfigLabel]:
     """Return the labels of a run's configurations, by configuration id."""
-    strategy_and_fallback = {config.pk: split_strategy(config.strategy) for config in configs}
-    varying_dimensions = _find_varying_dimensions(configs, strategy_and_fallback)
+    strategy_and_fallback_by_id = {config.pk: split_strategy(config.strategy) for config in configs}
+    varying_dimensions = _find_varying_dimensions(configs, strategy_and_fallback_by_id)
     labels = _make_unique(
         [
-            ":".join(_list_label_parts(config, strategy_and_fallback[config.pk], varying_dimensions))
+            ":".join(_list_label_parts(config, strategy_and_fallback_by_id[config.pk], varying_dimensions))
             for config in configs
         ],
         "#",
     )
     file_prefixes = _make_unique([sanitise_file_name(label) for label in labels], "__")
     return {
-        config.pk: ConfigLabel(label, file_prefix, *strategy_and_fallback[config.pk])
+        config.pk: ConfigLabel(label, file_prefix, *strategy_and_fallback_by_id[config.pk])
         for config, label, file_prefix in zip(configs, labels, file_prefixes, strict=True)
     }
 
@@ -54,7 +54,8 @@ def build_config_labels(configs: Sequence[RunConfig]) -> dict[int, ConfigLabel]:
 def split_strategy(strategy: str) -> tuple[str, str]:
     """Return the strategy without the tag fallback, and the fallback profile.
 
-    The profile is fallback_on or fallback_off if the strategy adds or removes the tag fallback, else best_effort.
+    The fallback profile is "fallback_on" if the strategy adds the tag fallback, "fallback_off" if it removes it, else
+    "best_effort".
     """
     parsed_strategy = parse_strategy(strategy)
     for sign, names, profile in (
@@ -75,14 +76,14 @@ def sanitise_file_name(text: str) -> str:
 
 
 def _find_varying_dimensions(
-    configs: Sequence[RunConfig], strategy_and_fallback: dict[int, tuple[str, str]]
+    configs: Sequence[RunConfig], strategy_and_fallback_by_id: dict[int, tuple[str, str]]
 ) -> set[str]:
     profiles = {config.profile for config in configs}
     providers = {(config.model_name, config.provider_name) for config in configs}
     is_varying_by_name = {
         "profile": len(profiles) > 1 or profiles != {"default"},
-        "strategy": len({strategy for strategy, _ in strategy_and_fallback.values()}) > 1,
-        "fallback": len({fallback for _, fallback in strategy_and_fallback.values()}) > 1,
+        "strategy": len({strategy for strategy, _ in strategy_and_fallback_by_id.values()}) > 1,
+        "fallback": len({fallback for _, fallback in strategy_and_fallback_by_id.values()}) > 1,
         "method": len({config.method for config in configs}) > 1,
         "examples": len({config.examples for config in configs}) > 1,
         "stream": len({config.stream for config in configs}) > 1,
@@ -108,7 +109,7 @@ def _list_label_parts(
 
 
 def _make_unique(names: Sequence[str], separator: str) -> list[str]:
-    """Return the names in order, with a number from 2 appended to each name that occurred before.
+    """Return the names in order; a name that occurred before gets a number from 2, such as `llama#2`.
 
     Names are compared without case, since some file systems ignore case.
     """

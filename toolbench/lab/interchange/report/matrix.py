@@ -80,8 +80,8 @@ def render_matrix(
 def _restrict_to_cells(
     reports: Sequence[ConfigReport], cells: Sequence[Cell], times: Mapping[int, Times]
 ) -> list[MatrixRow]:
-    """Return the configurations with the figures of these cells; those without such a cell are left out."""
-    scenarios = {member.scenario for member in cells}
+    """Return the configurations with the figures of these cells. Configurations without any of them are left out."""
+    scenarios = {cell.scenario for cell in cells}
     return [
         (
             replace(report, rows=[row for row in report.rows if row["scenario"] in scenarios]),
@@ -89,7 +89,7 @@ def _restrict_to_cells(
             merge_times(times[cell.pk] for cell in config_cells if not cell.control),
         )
         for report in reports
-        if (config_cells := [member for member in cells if member.config_id == report.config.pk])
+        if (config_cells := [cell for cell in cells if cell.config_id == report.config.pk])
     ]
 
 
@@ -149,7 +149,7 @@ def _render_retries(tally: Tally) -> list[str]:
 
 
 def escape_cell(text: str) -> str:
-    """Return a text as one line in which bars, backslashes, HTML tags and backticks are escaped or replaced."""
+    r"""Return a text as one line, with `|`, `\` and `<` escaped and backticks replaced by apostrophes."""
     return " ".join(text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "'").split())
 
 

@@ -23,7 +23,7 @@ from toolbench.lab.results.run.metrics import build_metric_input
 
 @dataclass(frozen=True, slots=True)
 class CellTallies:
-    """Counts of cells, in all and separately for tool scenarios and controls.
+    """Counts of cells, over all cells and separately for tool scenarios and controls.
 
     Attributes:
         overall: all cells.
@@ -36,7 +36,7 @@ class CellTallies:
     control: Tally
 
     def to_json(self) -> JsonObject:
-        """Return the rates and counts of each attribute."""
+        """Return the rates and counts of each attribute, by its name."""
         tallies = {"overall": self.overall, "tools": self.tools, "control": self.control}
         return {
             name: {
@@ -53,9 +53,9 @@ class CellTallies:
 
 
 def build_metrics_json(cells: Sequence[Cell], times: Mapping[int, Times]) -> JsonObject:
-    """Return every metric of one configuration's cells, with its description under `of`.
+    """Return every metric of one configuration's cells, with the text `Metric.denominator` under `of`.
 
-    If nothing was counted or a value is unknown, its rate and interval, its figure or its quantile are null.
+    If nothing was counted or a value is unknown, the rate, interval, figure or quantile of the metric is null.
 
     Args:
         cells: cells of one configuration.
@@ -93,7 +93,7 @@ def find_in_only_group(groups: JsonObject, key: str) -> JsonObject | None:
 
 
 def explain_not_pooled(groups: JsonObject) -> str | None:
-    """Return why the sums over all groups are null; None if there is at most one group."""
+    """Return why the rates over all groups are null; None if there is at most one group."""
     return f"the rates of {len(groups)} groups of scenarios are not pooled: see groups" if len(groups) > 1 else None
 
 
@@ -110,7 +110,7 @@ def _value_to_json(metric: Metric, value: MetricValue) -> JsonObject:
 
 
 def build_cell_tallies(cells: Sequence[Cell]) -> CellTallies:
-    """Return the counts of these cells."""
+    """Return the counts of cells, over all of them and separately for tool scenarios and controls."""
     return CellTallies(
         overall=tally_cells(cells),
         tools=tally_cells(cell for cell in cells if not cell.control),
@@ -119,9 +119,9 @@ def build_cell_tallies(cells: Sequence[Cell]) -> CellTallies:
 
 
 def rate_to_json(rate: Rate) -> JsonObject:
-    """Return a rate with its counts, its interval as fractions and the name of the interval.
+    """Return a rate with its counts, its interval and the name of the interval; rate and interval are fractions.
 
-    If `rate.n` is 0, rate and interval are null. A withheld interval is null too.
+    Rate and interval are null if `rate.n` is 0. A withheld interval is null too.
     """
     share = round_half_up(rate.k / rate.n, 4) if rate.n else None
     has_interval = bool(rate.n) and not rate.withheld

@@ -43,9 +43,10 @@ class ConfigReport:
 
     Attributes:
         config: the configuration.
-        label: its names in the report.
-        groups: its rates and metrics by group of scenarios.
-        policy: its policy without the layer of a scenario; None if the engine no longer accepts the layers.
+        label: names of the configuration in the report.
+        groups: result of `build_groups_json`.
+        policy: policy of the configuration, without the layer of a scenario; None if the engine no longer accepts the
+            layers.
         rows: summary rows of the trials that passed, failed or had an infrastructure error.
     """
 
@@ -62,7 +63,7 @@ class ConfigReport:
 
     @property
     def control_rows(self) -> list[JsonObject]:
-        """Rows of the case study's control scenario. Other controls are in neither list."""
+        """Rows of the case study's control scenario. Rows of other controls are neither here nor in `tool_rows`."""
         return [row for row in self.rows if row["scenario"] == CONTROL_SCENARIO]
 
 
@@ -100,7 +101,7 @@ def build_model_row(report: ConfigReport, scenarios: Sequence[str]) -> JsonObjec
 
 
 def _summarise_rows(rows: Sequence[JsonObject], prefix: str) -> JsonObject:
-    """Return the number, passes, pass rate and percentiles in ms of trials; each key begins with the prefix."""
+    """Return number, passes, pass rate and percentiles in ms of the trials; each key begins with the prefix."""
     times = [row["elapsed_ms"] for row in rows]
     passed = sum(row["ok"] for row in rows)
     return {
@@ -146,7 +147,7 @@ def _count_failure_classes(rows: Iterable[JsonObject]) -> JsonObject:
 
 
 def sum_by_scenario(rows: Iterable[JsonObject]) -> JsonObject:
-    """Return sums by scenario, as `{scenario: {runs, ok, errors: {category: count}}}`."""
+    """Return counts of trials, passes and errors, as `{scenario: {runs, ok, errors: {category: count}}}`."""
     sums_by_scenario: JsonObject = {}
     for row in rows:
         sums = sums_by_scenario.setdefault(row["scenario"], {"runs": 0, "ok": 0, "errors": {}})
@@ -159,7 +160,7 @@ def sum_by_scenario(rows: Iterable[JsonObject]) -> JsonObject:
 
 
 def sum_by_scenario_and_strategy(rows: Sequence[JsonObject]) -> JsonObject:
-    """Return the result of `sum_by_scenario` for the rows of each strategy, by strategy."""
+    """Return the result of `sum_by_scenario` for each strategy, by strategy."""
     strategies = dict.fromkeys(row["strategy"] for row in rows)
     return {name: sum_by_scenario(row for row in rows if row["strategy"] == name) for name in strategies}
 
@@ -174,13 +175,13 @@ def build_summary(
 ) -> JsonObject:
     """Return the content of `summary.json`.
 
-    Each filter is given as the values that it selected, separated by commas. A value is null if it is not stored with
-    the run or has no meaning in Toolbench.
+    A filter is given as the values that it selected, separated by commas. A field is null if the run does not store it,
+    or if it has no meaning in Toolbench.
 
     Args:
         run: the run.
-        reports: reports of its configurations.
-        cells: its cells.
+        reports: reports of the run's configurations.
+        cells: cells of the run.
         output_dir: folder of the report's files; None if there is no folder.
     """
     scenarios = list(dict.fromkeys(cell.scenario for cell in cells))
@@ -205,7 +206,7 @@ def build_summary(
 
 
 def _build_address(reports: Sequence[ConfigReport]) -> JsonObject:
-    """Return the base URL and the prefix of the provider, with secrets masked.
+    """Return the base URL and the API prefix of the provider, with secrets masked.
 
     Both are null if there is not exactly one provider, or if it was deleted or has no base URL.
     """
