@@ -28,7 +28,6 @@ from toolbench.lab.interchange.create_run import (
     OnProgress,
     check_not_imported,
     create_run,
-    ignore_progress,
 )
 from toolbench.lab.interchange.inspect_ai.documents import LogDocument, parse_log_document
 from toolbench.lab.interchange.inspect_ai.steps import build_steps, render_text
@@ -56,8 +55,8 @@ def import_log(
     name: str,
     *,
     owner: AbstractBaseUser | None,
-    limits: UnpackLimits = LOG_LIMITS,
-    progress: OnProgress = ignore_progress,
+    limits: UnpackLimits,
+    progress: OnProgress,
 ) -> Run:
     """Import an `.eval` archive or a `.json` log. After an error nothing is stored.
 

@@ -42,12 +42,12 @@ def build_trace_id(trace_key: str) -> str:
     return hashlib.sha256(trace_key.encode()).hexdigest()[:32]
 
 
-def render_time(moment: datetime, offset_ms: float = 0.0) -> str:
+def render_time(moment: datetime, offset_ms: float) -> str:
     """Return a time in nanoseconds since 1970 as text, the form of 64-bit integers in OTLP JSON.
 
     Args:
         moment: an aware time.
-        offset_ms: milliseconds that are added.
+        offset_ms: milliseconds to add.
     """
     return str(round(moment.timestamp() * 1_000_000) * 1_000 + round(offset_ms * 1_000_000))
 
