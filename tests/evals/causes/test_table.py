@@ -39,7 +39,7 @@ def test_load_causes_rows_have_sentence_remedy_and_link() -> None:
 
 
 def test_remedies_name_no_folder_of_one_kind_of_installation() -> None:
-    remedies = [row.remedy for row in (*load_causes().values(), *load_classes())]
+    remedies = [*(row.remedy for row in load_causes().values()), *(row.remedy for row in load_classes())]
     assert [remedy for remedy in remedies if "var/" in remedy] == []
 
 
