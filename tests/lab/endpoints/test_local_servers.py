@@ -34,7 +34,7 @@ def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
 
 def scan_model_counts() -> list[int | None]:
     scan_local_servers()
-    return [found.models for found in get_detected_servers(Provider.objects.all())]
+    return [found.model_count for found in get_detected_servers(Provider.objects.all())]
 
 
 def test_scan_local_servers_offers_server_with_number_of_models(ollama: ScriptedServer) -> None:
@@ -53,7 +53,7 @@ def test_get_detected_servers_sends_no_request(ollama: ScriptedServer) -> None:
     assert get_detected_servers(Provider.objects.all()) == ()
     assert ollama.seen == []
     assert scan_model_counts() == [0]
-    assert [found.models for found in get_detected_servers(Provider.objects.all())] == [0]
+    assert [found.model_count for found in get_detected_servers(Provider.objects.all())] == [0]
     assert scan_model_counts() == [1]
 
 

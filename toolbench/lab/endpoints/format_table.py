@@ -14,14 +14,14 @@ from toolbench.lab.models import Model
 
 @dataclass(frozen=True, slots=True)
 class TextFormatRow:
-    """A text format.
+    """One text format in the table.
 
     Attributes:
         is_native: whether model servers know the format and models were trained on it.
         has_template: whether Toolbench can render turns in it, for the method template.
-        has_grammar: whether Toolbench has a grammar for it, for the method constrained.
+        has_grammar: whether a grammar can enforce it, for the method constrained.
         example: an example call in the format.
-        models: models with the format as a declared, probed or measured capability.
+        models: models whose capabilities, merged from all sources, name this format.
     """
 
     name: str
@@ -35,7 +35,7 @@ class TextFormatRow:
 def get_text_format_rows() -> tuple[TextFormatRow, ...]:
     """Return a row for each text format, in the order of FORMATS.
 
-    It takes three queries, or up to seven for more than `MAX_UNCACHED_MODELS` models.
+    It takes three queries, or up to seven if there are more than `capabilities.MAX_UNCACHED_MODELS` models.
     """
     models = {model.pk: model for model in Model.objects.select_related("provider")}
     models_by_format: dict[str, list[Model]] = {}

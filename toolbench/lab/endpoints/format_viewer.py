@@ -9,7 +9,7 @@ from toolbench.engine import formats
 from toolbench.engine.partial_json import read_partial
 from toolbench.engine.types import Finding, JsonObject
 
-TRUNCATED_CALL_CODE = "call_cut"  # code of the finding for a call that is incomplete at the end of the text
+TRUNCATED_CALL_CODE = "call_cut"  # code of the finding for a call that the end of the text interrupts
 EXAMPLE_CALL = formats.TextCall("get_weather", {"city": "Oslo"}, id="call_1")
 EXAMPLE_TOOLS: tuple[JsonObject, ...] = (
     {
@@ -20,7 +20,7 @@ EXAMPLE_TOOLS: tuple[JsonObject, ...] = (
         },
     },
 )
-MAX_TEXT_CHARS = 8_000  # since every text format parses the whole text
+MAX_TEXT_CHARS = 8_000  # a longer text takes too long, since every text format parses all of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ class CallView:
     """A call in a text.
 
     Attributes:
+        id: the id in the text, or "call_1", "call_2" and so on by position.
         arguments: the arguments as indented JSON.
     """
 
@@ -38,7 +39,13 @@ class CallView:
 
 @dataclass(frozen=True, slots=True)
 class RemainingText:
-    """The text outside of calls, with the names of the formats that find the same text and reasoning."""
+    """The text outside of calls, as one or more formats read it.
+
+    Attributes:
+        formats: names of the formats that read this text and this reasoning.
+        text: the answer without calls and reasoning.
+        reasoning: the model's reasoning; "" for none.
+    """
 
     formats: tuple[str, ...]
     text: str
@@ -51,8 +58,9 @@ class FormatReading:
 
     Attributes:
         calls: the calls in the text, in order.
-        partial_call: the JSON so far if the text ends within a call that is written as JSON; else "".
-        remaining_texts: the text outside of calls, which may differ between the formats.
+        partial_call: the JSON of a call that the end of the text interrupts, as valid JSON; "" without such a call or
+            without JSON in it.
+        remaining_texts: each different text outside of calls, with its formats.
     """
 
     calls: tuple[CallView, ...]
@@ -62,12 +70,12 @@ class FormatReading:
 
     @property
     def formats(self) -> tuple[str, ...]:
-        """Names of the formats with this result."""
+        """Names of the formats that read the text in this way."""
         return tuple(name for remaining in self.remaining_texts for name in remaining.formats)
 
     @property
     def has_result(self) -> bool:
-        """Whether the result has more than plain text."""
+        """Whether the formats found a call, a problem or reasoning in the text."""
         has_reasoning = any(remaining.reasoning for remaining in self.remaining_texts)
         return bool(self.calls or self.findings or has_reasoning)
 
@@ -77,9 +85,9 @@ class FormatReadings:
     """The results of all text formats for one text.
 
     Attributes:
-        auto: the result of the format `auto`, which detects formats by start markers and names of known tools.
-        others: the results with more than plain text, those with calls first.
-        formats_without_result: names of the formats that read only plain text.
+        auto: the result of the format `auto`, which detects formats by start markers and by names of the tools.
+        others: the results of the other formats for which `has_result` is true, those with calls first.
+        formats_without_result: names of the other formats, which read only plain text.
     """
 
     auto: FormatReading
@@ -93,8 +101,9 @@ def parse_with_every_format(text: str, tools: Sequence[JsonObject] = ()) -> Form
     Formats that read the same calls with the same findings share one result.
 
     Args:
-        text: the text.
-        tools: tool definitions in OpenAI's format. Bare JSON and Python calls are read only for these tools.
+        text: the output of a model.
+        tools: tool definitions in OpenAI's format. JSON and Python calls without markers are read only if they call one
+            of these tools.
     """
     names = [name for name in formats.list_format_names() if name != formats.AUTO]
     texts_by_reading: dict[FormatReading, list[RemainingText]] = {}
@@ -118,7 +127,7 @@ def parse_with_every_format(text: str, tools: Sequence[JsonObject] = ()) -> Form
 
 
 def _merge_remaining(texts: Sequence[RemainingText]) -> tuple[RemainingText, ...]:
-    """Return the different texts, each with the names of all its formats."""
+    """Return each different text once, with the names of all formats that read it."""
     names_by_text: dict[RemainingText, list[str]] = {}
     for text in texts:
         names_by_text.setdefault(replace(text, formats=()), []).extend(text.formats)
@@ -146,10 +155,10 @@ def _parse_with_format(name: str, text: str, tools: Sequence[JsonObject]) -> For
 
 
 def _render_partial_call(partial_text: str) -> str:
-    """Return the unfinished call as JSON; "" if it is not written as JSON."""
-    bracket = re.search(r"[{[]", partial_text)
-    value = read_partial(partial_text[bracket.start() :]) if bracket else None
-    return "" if value is None else _render_json(value)
+    """Return the JSON of an interrupted call with all its brackets closed; "" if the call has no readable JSON."""
+    first_bracket = re.search(r"[{[]", partial_text)
+    partial_json = read_partial(partial_text[first_bracket.start() :]) if first_bracket else None
+    return "" if partial_json is None else _render_json(partial_json)
 
 
 def _render_json(value: object) -> str:

@@ -11,7 +11,7 @@ from toolbench.providers.endpoint import Endpoint, Timeouts
 from toolbench.providers.model_list import ProviderRequestError, list_models
 from toolbench.providers.templates import ProviderTemplate, load_templates
 
-LIST_TIMEOUTS = Timeouts(connect=0.3, read=1.5, deadline=2.0)
+LIST_TIMEOUTS = Timeouts(connect=0.3, read=1.5, deadline=2.0)  # seconds
 CACHE_KEY = "local-servers"
 
 
@@ -20,12 +20,12 @@ class DetectedServer:
     """The result of the detection for one kind of server.
 
     Attributes:
-        models: the number of models that the server lists; None if no server answered.
+        model_count: the number of models that the server lists; None if no server returned a list.
         provider_id: id of a provider that was created from the template; None if there is none.
     """
 
     template: ProviderTemplate
-    models: int | None
+    model_count: int | None
     provider_id: int | None
 
 
@@ -38,13 +38,14 @@ def scan_local_servers() -> None:
 
 
 def get_detected_servers(providers: Iterable[Provider]) -> tuple[DetectedServer, ...]:
-    """Return the result of the last detection, also for servers that did not answer. No request is sent.
+    """Return the results of the last detection, without sending a request.
 
     Args:
         providers: all providers.
 
     Returns:
-        One result for each kind of server; () if there was no detection since the web server started.
+        One result for each kind of server, also if none answered; () if there was no detection since the web server
+            started.
     """
     model_counts: dict[str, int | None] | None = cache.get(CACHE_KEY)
     if model_counts is None:

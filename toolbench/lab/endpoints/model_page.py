@@ -17,7 +17,7 @@ from toolbench.lab.models import Model, Probe, Provider
 from toolbench.providers.probing.probes import MAX_REQUESTS
 
 MAX_PROBES_SHOWN = 10
-# Templates of servers that users run themselves.
+# Slugs of the templates of servers that users run themselves.
 SELF_HOSTED_TEMPLATES = ("vllm", "llama-cpp", "ollama", "lm-studio", "sglang")
 
 
@@ -29,9 +29,9 @@ class CapabilityRow:
         doc: what the capability means.
         value: the value in words; "not known" if it is unknown.
         source: declared, probed or measured; "" if the capability is unknown.
-        who: the declaration, probe or trials that the value comes from, in words.
+        who: the declaration, probe or trials that the value comes from, in words; "" if the capability is unknown.
         at: when the value was declared or seen; None if that is unknown.
-        overruled_values: sources of lower authority with another value, and that value, in words.
+        overruled_values: (source, value) pairs in words, one for each source whose different value was overruled.
     """
 
     name: str
@@ -55,10 +55,10 @@ class ModelPage:
     Attributes:
         capabilities: one row for each capability, known ones first.
         probes: the last `MAX_PROBES_SHOWN` probes, newest first.
-        proposal: the preset that follows from the capabilities.
+        proposal: the preset that the capabilities suggest.
         causes: possible causes of calls that are written in the text.
         refused: parameters that the endpoint refused in runs and that the model's workarounds do not omit yet.
-        max_requests: the maximum number of requests that one probe sends.
+        max_requests: the maximum number of requests of one execution of a conformance probe, with retries.
     """
 
     model: Model
@@ -102,8 +102,8 @@ def build_capability_rows(effective: EffectiveCapabilities) -> tuple[CapabilityR
 def get_text_call_causes(model: Model, *, text_format: str = "") -> tuple[TextCallCause, ...]:
     """Return the possible causes of calls in the text of this model's answers.
 
-    The model is compared with those of the same canonical name. Three queries are made, or up to seven for more than
-    `MAX_UNCACHED_MODELS` models.
+    The model is compared with the other models of its canonical name. It takes three queries, or up to seven if more than
+    `capabilities.MAX_UNCACHED_MODELS` models have this name.
 
     Args:
         model: a model with its provider loaded.

@@ -18,8 +18,9 @@ from toolbench.providers.http.network_access import (
 )
 from toolbench.providers.masking.url_keys import find_keys
 
-PRIVATE_KEY_MARK = "PRIVATE KEY-----"
+PRIVATE_KEY_MARK = "PRIVATE KEY-----"  # end of the first line of a private key in PEM
 MAX_QUERY_CHARACTERS = 200
+# One parameter, such as api-version=2024-10-21.
 _QUERY_PAIR = re.compile(r"[A-Za-z0-9_.~%+*:,/@!$'()-]+=[A-Za-z0-9_.~%+*:,/@!$'()-]*")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]{1,60}")
 _RESERVED_HEADERS = frozenset(
@@ -43,9 +44,9 @@ class NetworkSettings:
         proxy: URL of a proxy, with or without a login; "" for none. Without a login, the stored login of the same proxy
             is kept.
         remove_proxy_login: whether to delete the stored login.
-        ca: certificates in PEM to trust in addition to those of the system; "" for none.
+        ca: certificates in PEM to trust in addition to the default ones; "" for none.
         client_certificate: certificate in PEM; "" for none, which also deletes the stored private key.
-        client_key: private key of the certificate in PEM; "" to keep the stored key.
+        client_key: private key of the client certificate in PEM; "" to keep the stored private key.
         query: query parameters of every request, such as api-version=2024-10-21.
         key_header: name of the header for the key; "" for the header of the API.
     """
@@ -60,7 +61,7 @@ class NetworkSettings:
 
     @property
     def has_secret(self) -> bool:
-        """Whether a login or a private key is entered."""
+        """Whether the user entered a login of the proxy or a private key."""
         return bool(self.client_key.strip()) or "@" in self.proxy
 
 
@@ -71,7 +72,7 @@ def list_network_errors(
 
     Args:
         settings: what the user entered.
-        provider: the stored provider; its private key is checked if none is entered.
+        provider: the stored provider; its private key and login are checked if they are kept.
         secrets: known secrets, which the query must not contain, because pages show it.
     """
     yield "proxy_url", _find_proxy_error(settings, provider)
@@ -83,14 +84,15 @@ def list_network_errors(
 
 
 def is_rerouted(settings: NetworkSettings, provider: Provider) -> bool:
-    """Return whether the settings let another machine read a stored key.
+    """Return whether the settings could let another machine read a stored key.
 
-    A new CA file does, and a new proxy if the stored URL has no TLS. Removing either does not.
+    A new or changed CA file could, and so could a new or changed proxy if the stored base URL has no TLS. A removed CA
+    file or proxy could not. An invalid proxy is ignored.
     """
     with suppress(NetworkSettingsError):
-        address = split_proxy(settings.proxy)[0] if settings.proxy.strip() else ""
+        proxy_url = split_proxy(settings.proxy)[0] if settings.proxy.strip() else ""
         has_no_tls = urlsplit(provider.base_url).scheme == "http"
-        if address and has_no_tls and address != provider.proxy_url:
+        if proxy_url and has_no_tls and proxy_url != provider.proxy_url:
             return True
     return bool(settings.ca.strip()) and _clean_pem(settings.ca) != provider.ca_pem
 
@@ -102,17 +104,17 @@ def change_network(provider: Provider, settings: NetworkSettings) -> None:
         KeyUnavailableError: a stored secret that is kept cannot be decrypted.
         NetworkSettingsError: the URL of the proxy is not valid.
     """
-    address, login = split_proxy(settings.proxy) if settings.proxy.strip() else ("", "")
-    if _is_login_kept(settings, provider, address):
+    proxy_url, login = split_proxy(settings.proxy) if settings.proxy.strip() else ("", "")
+    if _is_login_kept(settings, provider, proxy_url):
         login = read_network_access(provider).proxy_login
     key = settings.client_key.strip()
     if settings.client_certificate.strip() and not key:
         key = read_network_access(provider).certificate_key
     secrets = {"proxy_login": login, "client_key": key}
-    provider.proxy_url = address
+    provider.proxy_url = proxy_url
     provider.ca_pem, provider.client_certificate = _clean_pem(settings.ca), _clean_pem(settings.client_certificate)
     provider.query, provider.key_header = settings.query.strip().lstrip("?"), settings.key_header.strip()
-    # Encrypting equal secrets gives other bytes, and with them the list of models would be requested again.
+    # Encryption gives other bytes each time, and the cache key of the list of models depends on the bytes.
     if secrets != _read_secrets(provider):
         provider.network_encrypted = encrypt(json.dumps(secrets)) if any(secrets.values()) else None
 
@@ -132,21 +134,27 @@ def _read_secrets(provider: Provider) -> dict[str, str] | None:
     return {"proxy_login": network.proxy_login, "client_key": network.certificate_key}
 
 
-def _is_login_kept(settings: NetworkSettings, provider: Provider, address: str) -> bool:
-    """Return whether the stored login is kept: the proxy is the same, and no login is entered or removed."""
-    is_same = bool(address) and address == provider.proxy_url and "@" not in settings.proxy
-    return is_same and not settings.remove_proxy_login and provider.network_encrypted is not None
+def _is_login_kept(settings: NetworkSettings, provider: Provider, proxy_url: str) -> bool:
+    """Return whether the stored login is kept: the proxy is the same, and the user neither enters nor removes a login.
+
+    Args:
+        settings: what the user entered.
+        provider: the stored provider.
+        proxy_url: the entered URL of the proxy, without a login.
+    """
+    is_same_proxy = bool(proxy_url) and proxy_url == provider.proxy_url and "@" not in settings.proxy
+    return is_same_proxy and not settings.remove_proxy_login and provider.network_encrypted is not None
 
 
 def _clean_pem(text: str) -> str:
-    """Return the text without blanks around its lines."""
+    """Return the text without blanks around its lines and without blank lines at its ends."""
     return "\n".join(line.strip() for line in text.strip().splitlines())
 
 
 def _find_proxy_error(settings: NetworkSettings, provider: Provider) -> str:
     try:
-        address, _ = split_proxy(settings.proxy) if settings.proxy.strip() else ("", "")
-        if _is_login_kept(settings, provider, address):
+        proxy_url, _ = split_proxy(settings.proxy) if settings.proxy.strip() else ("", "")
+        if _is_login_kept(settings, provider, proxy_url):
             read_network_access(provider)
     except (NetworkSettingsError, KeyUnavailableError) as error:
         return str(error)
@@ -188,6 +196,7 @@ def _find_query_error(text: str, secrets: Iterable[str]) -> str:
     parts = text.lstrip("?").split("&")
     if len(text) > MAX_QUERY_CHARACTERS or not all(_QUERY_PAIR.fullmatch(part) for part in parts):
         return f"Enter pairs such as api-version=2024-10-21, joined by &, at most {MAX_QUERY_CHARACTERS} characters."
+    # The leading slash makes this a path: in a URL, `find_keys` would skip the host.
     values = "/".join(value for _, value in parse_qsl(text, keep_blank_values=True))
     if find_keys(f"/{values}", secrets):
         return "Pages show query parameters, so a key cannot be one of them: enter it in the field of the key."

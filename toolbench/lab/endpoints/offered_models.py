@@ -1,7 +1,7 @@
 """Models of a provider: the list that its API returns, and models that a user adds.
 
-The list is kept until the web server restarts, or until the address, key, headers or network settings of the provider
-change.
+The API's list is kept until the web server restarts, or until the address, wire format, key, headers or network
+settings of the provider change.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from toolbench.lab.worker.trial_plan import (
 from toolbench.providers.endpoint import MODEL_PLACEHOLDER, Endpoint
 from toolbench.providers.model_list import ProviderRequestError, list_models
 
-MAX_MODELS_OFFERED = 300  # models that are shown of one list
+MAX_MODELS_OFFERED = 300  # models of one list that the page shows
 MAX_MODEL_NAME_CHARACTERS = 200
 LIST_TIMEOUT_SECONDS = 15.0
 
@@ -42,7 +42,7 @@ class OfferedModel:
     """One model that a provider lists.
 
     Attributes:
-        is_added: whether the model is added to the provider already.
+        is_added: whether the provider has the model already, retired or not.
     """
 
     name: str
@@ -56,6 +56,7 @@ class ModelList:
     Attributes:
         names: the names in the provider's order; () after an error.
         error: why the list could not be read, and what to do; "" without an error.
+        listed_at: when the answer or the error was received.
     """
 
     names: tuple[str, ...]
@@ -69,11 +70,11 @@ class OfferedModels:
 
     Attributes:
         models: the models that match, at most `MAX_MODELS_OFFERED`, in the provider's order.
-        total: the number of models before the search.
+        total: the number of models in the whole list.
         search: the text that the names contain, in any case; "" for no search.
         error: why the last list could not be read, and what to do; "" without an error.
-        listed_at: when the list was requested; None if no list was requested with these settings since the web server
-            started.
+        listed_at: when the last list or error was received; None if no list was requested with these settings since the
+            web server started.
         added_count: the number of models that are added to the provider, retired ones not counted.
     """
 
@@ -89,7 +90,7 @@ class OfferedModels:
 def request_models(provider_id: int) -> None:
     """Request the provider's list of models and keep the answer or the error.
 
-    Names that `add_models` would ignore are left out.
+    Names that no model can have (`_is_model_name`) are left out.
 
     Call it for a POST only, because it sends the key. Must not be called from a running event loop.
 
@@ -132,8 +133,8 @@ def get_offered_models(provider_id: int, search: str = "") -> OfferedModels:
 def _build_cache_key(provider: Provider) -> str:
     """Return the cache key of the list.
 
-    The cache key changes with address, API key, headers and network settings, since another endpoint or account has
-    another list. An API key from the environment counts by the name of its variable.
+    The cache key changes with address, wire format, API key, headers and network settings, since another endpoint or
+    account may have another list. Of an API key from the environment, only the name of the variable counts.
     """
     address = (provider.base_url, provider.api_prefix, provider.wire, provider.query)
     access = (provider.key_source, provider.key_env, provider.key_header, _read_bytes(provider.key_encrypted))
@@ -153,12 +154,12 @@ def _read_bytes(column: bytes | memoryview | None) -> bytes:
 
 
 def list_provider_models(provider_id: int) -> tuple[str, ...]:
-    """Request the list of models from the provider's API and return their names in its order.
+    """Request the list of models from the provider's API and return the names in the API's order.
 
     Must not be called from a running event loop.
 
     Raises:
-        ModelListError: the API has no such list, the provider cannot be reached with its key, or it returned no list.
+        ModelListError: the API has no such list, the key or the local server is not available, or the request failed.
         Provider.DoesNotExist: there is no such provider.
     """
     provider = Provider.objects.get(pk=provider_id)
@@ -194,8 +195,8 @@ async def _fetch_names(endpoint: Endpoint) -> tuple[str, ...]:
 def add_models(provider_id: int, names: Iterable[str]) -> int:
     """Add models that the provider does not have yet, with the engine's workarounds for their names.
 
-    Ignored are names that are blank, longer than `MAX_MODEL_NAME_CHARACTERS` or have characters that cannot be shown,
-    and, for a simulated provider, names that are not simulated models.
+    Names are trimmed. A name is ignored if it is blank, is longer than `MAX_MODEL_NAME_CHARACTERS` or has characters
+    that cannot be shown. At a simulated provider, a name is also ignored if it is not that of a simulated model.
 
     Returns:
         The number of models added.
@@ -216,13 +217,16 @@ def add_models(provider_id: int, names: Iterable[str]) -> int:
 
 
 def list_missing_names(provider_id: int, names: Iterable[str]) -> list[str]:
-    """Return the names, without repeats and blank ones, that no model of the provider has."""
+    """Return those of the names that no model of the provider has, trimmed and without repeats and blank names."""
     existing_names = set(Model.objects.filter(provider=provider_id).values_list("name", flat=True))
     return [name for name in dict.fromkeys(map(str.strip, names)) if name and name not in existing_names]
 
 
 def _is_model_name(text: str) -> bool:
-    """Return whether a text can be the name of a model; NUL and lone surrogates are not printable."""
+    """Return whether a text can be the name of a model.
+
+    NUL and lone surrogates, which are not printable, could not be stored.
+    """
     return 0 < len(text) <= MAX_MODEL_NAME_CHARACTERS and text.isprintable()
 
 
@@ -230,6 +234,7 @@ def _build_model(provider: Provider, name: str) -> Model:
     return Model(
         provider=provider,
         name=name,
+        # OpenRouter's suffixes, such as :free, are not part of the canonical name.
         canonical=normalise_canonical_name(name.partition(":")[0] if provider.template == "openrouter" else name),
         workarounds=list(list_model_workarounds(name)),
         mixed_upstreams=name.endswith(":nitro"),  # OpenRouter's suffix for the fastest upstream of the moment

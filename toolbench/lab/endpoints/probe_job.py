@@ -1,9 +1,9 @@
 """Queue and execution of probes: a worker claims a probe, sends its requests and stores each check.
 
 A probe whose worker has stopped is queued again when its lease expires. Its next execution sends all requests again.
-The exchanges of earlier executions are kept. If they may have cost money, they count against the limit of the probe.
-That limit counts retries, because stored exchanges do not say whether they were retries: for a probe at first use, it
-is `MAX_FIRST_USE_REQUESTS` times the attempts of a request.
+The exchanges of earlier executions are kept. If they may have cost money, they count against the maximum of the probe:
+`MAX_REQUESTS` for a conformance probe, `MAX_FIRST_USE_ATTEMPTS` for a probe at first use. Both maxima include retries,
+because stored exchanges do not say whether they were retries.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ logger = logging.getLogger(__name__)
 SLOT_POLL_SECONDS = 0.2  # pause between two checks for a free slot of the provider
 # From this execution on, a probe is no longer interrupted if its local server stops, since the probe may be the cause.
 MAX_EXECUTIONS = 20
-MAX_ANSWER_SECONDS = 60.0  # deadline of one conversation of a probe
+MAX_ANSWER_SECONDS = 60.0  # deadline of one probe request with all its turns
 _INTERRUPTED_TOO_OFTEN = (
     "The probe was interrupted, and repeating it would send more paid requests than one probe may send. Start a new "
     "probe on the page of the model."
@@ -76,9 +76,10 @@ class ProbeInterruptedError(Exception):
 
 @transaction.atomic
 def queue_probe(model: Model, kind: str, *, why: str = "") -> Probe:
-    """Return the open probe of this model and kind, or queue a new one, without waiting for its result.
+    """Return the open probe of this model and kind; if there is none, queue a new probe and return it.
 
-    In a transaction that queues probes of several models, queue them in the order of the models' ids.
+    In a transaction that queues probes of several models, queue them in the order of the models' ids, so that two
+    transactions cannot deadlock.
 
     Args:
         model: a model with its provider loaded.
@@ -102,7 +103,7 @@ def queue_probe(model: Model, kind: str, *, why: str = "") -> Probe:
 
 
 def queue_probes(provider_id: int, *, confirmed_requests: int = 0) -> list[Probe]:
-    """Queue a conformance probe of every model of the provider, unless the model has an open one.
+    """Queue a conformance probe of every model of the provider that is not retired and has no open conformance probe.
 
     A provider runs one probe at a time.
 
@@ -111,7 +112,7 @@ def queue_probes(provider_id: int, *, confirmed_requests: int = 0) -> list[Probe
         confirmed_requests: the number of paid requests that a user has confirmed.
 
     Returns:
-        The new and open probes, ordered by the name of the model.
+        The new probes and those that were open already, ordered by the names of the models.
 
     Raises:
         PaidRequestsUnconfirmedError: more paid requests may be sent than are allowed without confirmation,
@@ -126,7 +127,7 @@ def queue_probes(provider_id: int, *, confirmed_requests: int = 0) -> list[Probe
 
 
 def queue_conformance_probes(models: Iterable[Model], *, why: str, confirmed_requests: int = 0) -> list[Probe]:
-    """Queue a conformance probe of every model, unless the model has an open one.
+    """Queue a conformance probe of every given model that has no open conformance probe.
 
     Args:
         models: models with their provider loaded.
@@ -134,7 +135,7 @@ def queue_conformance_probes(models: Iterable[Model], *, why: str, confirmed_req
         confirmed_requests: the number of paid requests that a user has confirmed, over all providers.
 
     Returns:
-        The new and open probes, in the order of the models.
+        The new probes and those that were open already, in the order of `models`.
 
     Raises:
         PaidRequestsUnconfirmedError: more paid requests may be sent than are allowed without confirmation,
@@ -150,7 +151,7 @@ def queue_conformance_probes(models: Iterable[Model], *, why: str, confirmed_req
 
 
 def _lock_models(models: Iterable[Model]) -> None:
-    """Lock the models until the transaction ends, so that simultaneous requests queue only one probe of each.
+    """Lock the models until the transaction ends, so that simultaneous requests queue only one probe of each model.
 
     The rows are locked in the order of their ids, so that two requests cannot deadlock.
     """
@@ -173,8 +174,9 @@ def run_probe(
 
     Args:
         probe_id: the probe.
-        is_stopping: returns whether the worker has to stop; the probe is then queued again.
-        on_finished: called with the model's id when the probe is finished or queued again, or its lease is lost.
+        is_stopping: returns whether the worker has to stop; if it has, the probe is queued again.
+        on_finished: called with the id of the probe's model when the probe is finished or queued again, or its lease is
+            lost.
 
     Returns:
         Whether this call claimed the probe.
@@ -195,7 +197,7 @@ def run_probe(
 
 
 def _run_claimed_probe(claimed: ClaimedProbe, is_stopping: Callable[[], bool]) -> None:
-    """Run a claimed probe; queue it again or store why it failed if it cannot be finished.
+    """Run a claimed probe; if it cannot be finished, queue it again or store why it failed.
 
     Raises:
         ProbeLeaseLostError: the lease is lost.
@@ -220,12 +222,15 @@ def _run_claimed_probe(claimed: ClaimedProbe, is_stopping: Callable[[], bool]) -
 
 
 def _resolve_endpoint(claimed: ClaimedProbe) -> tuple[Endpoint, ServiceAddress | None]:
-    """Return the endpoint of the probe's model, and the address of its local server or None.
+    """Return the endpoint of the probe's model with the time limits of a probe, and the address of its local server.
+
+    The address is None if the model has no local server.
 
     Raises:
-        ProbeInterruptedError: the local server is not ready in a repeated execution, since it may have stopped.
+        ProbeInterruptedError: the local server is not ready, and probably stopped during an earlier execution: this is
+            neither the first execution nor one from `MAX_EXECUTIONS` on.
         ServedElsewhereError: another machine serves the model.
-        ServerNotReadyError: the local server is not ready.
+        ServerNotReadyError: the local server is not ready, in any other execution.
         KeyUnavailableError: the key cannot be read.
     """
     model = Model.objects.select_related("provider").get(pk=claimed.model_id)
@@ -250,12 +255,14 @@ def _count_paid_requests(claimed: ClaimedProbe) -> int:
 
 @dataclass(slots=True)
 class _ProbeRun:
-    """One running probe. Its exchanges stay in `_unstored_exchanges` until the next request or the end of their check.
+    """One execution of a probe.
+
+    An exchange stays in `_unstored_exchanges` until the next request or the end of its check.
 
     Attributes:
         address: the address of the local server; None for an endpoint elsewhere.
         is_stopping: returns whether the worker has to stop.
-        earlier_requests: number of requests that count against the limit of the probe before the first one.
+        earlier_requests: number of requests of earlier executions that count against the maximum of the probe.
     """
 
     claimed: ClaimedProbe
@@ -275,6 +282,8 @@ class _ProbeRun:
 
         Raises:
             ProbeLimitReachedError: the probe may not send a request that it needs; its exchanges are stored.
+            ProbeLeaseLostError: the lease is lost.
+            ProbeInterruptedError: the worker has to stop, or the local server has stopped.
         """
         try:
             async with HttpClient() as client, self._keep_lease():
@@ -316,7 +325,7 @@ class _ProbeRun:
             await self._check_may_continue()
 
     async def _store_exchanges(self) -> None:
-        """Store the exchanges. A cancellation takes effect once they are stored, so that none is lost."""
+        """Store the new exchanges and the finished checks; a cancellation takes effect only after that."""
         exchanges, self._unstored_exchanges = self._unstored_exchanges, []
         task = asyncio.create_task(self._database.run(store_exchanges, self.claimed, exchanges, self._checks))
         try:
@@ -330,7 +339,7 @@ class _ProbeRun:
         self._last_exchange = step
 
     async def _check_may_continue(self) -> None:
-        """Store the exchanges, and raise an error if the probe must not send another request.
+        """Store the new exchanges, and raise an error if the probe must not send another request.
 
         Raises:
             ProbeLeaseLostError: the lease is lost.
@@ -345,7 +354,11 @@ class _ProbeRun:
         await self._check_server()
 
     async def _check_server(self) -> None:
-        """Raise ProbeInterruptedError if the local server stopped during the last exchange."""
+        """Check that the local server did not stop during the last exchange; not checked from `MAX_EXECUTIONS` on.
+
+        Raises:
+            ProbeInterruptedError: it stopped.
+        """
         if self._server is None or self._last_exchange is None or self.claimed.execution >= MAX_EXECUTIONS:
             return
         if await self._server.has_lost_server([self._last_exchange]):
@@ -357,7 +370,7 @@ class _ProbeRun:
 
     @asynccontextmanager
     async def _keep_lease(self) -> AsyncIterator[None]:
-        """Renew the lease every `settings.HEARTBEAT_SECONDS` in the block, also while an answer is awaited."""
+        """Renew the lease every `settings.HEARTBEAT_SECONDS` while the `async with` block runs."""
 
         async def renew_until_lost() -> None:
             while not self._is_lease_lost:

@@ -1,4 +1,4 @@
-"""Data of a probe's page: progress, the result of each check, and one of the exchanges."""
+"""Data of a probe's page: progress, the result of each check, and the exchange that the user chose."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from toolbench.providers.masking.url_keys import mask_address
 from toolbench.providers.probing.probes import CHECKS, TITLES
 
 MARK_BY_OUTCOME = {"passed": "pass", "failed": "fail", "unknown": "na"}
-FIRST_USE_CHECK_COUNT = 3  # checks of a first-use probe
+FIRST_USE_CHECK_COUNT = 3  # tools, round_trip and shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class ProbeCheckRow:
 
 @dataclass(frozen=True, slots=True)
 class ShownExchange:
-    """One exchange with its two bodies, formatted for display."""
+    """One exchange with the bodies of its request and its response, formatted for display."""
 
     exchange: ProbeExchange
     request: CodeView
@@ -52,12 +52,12 @@ class ProbePage:
     Attributes:
         checks: the results of the checks that are finished.
         total: the number of checks of a probe of this kind.
-        requests: the number of stored exchanges of all executions, including those of a lost execution.
-        tokens: the input and output tokens of all executions.
+        requests: the number of stored exchanges of all executions, also of lost ones.
+        tokens: the number of input and output tokens of all executions.
         cost: the cost of all executions in dollars: the sum of the costs that answers state; if no answer states
             one, the cost by the model's price; None if that is unknown.
-        awaited: the running probe of the same provider, for which this queued probe waits; None if this probe is not
-            queued or no other one is running.
+        awaited: the running probe of the same provider that this queued probe waits for; None if this probe is not
+            queued or no probe is running.
         proposal: the preset that follows from the capabilities that the probe found.
         shown: the requested exchange; None if none was requested or it does not exist.
     """
@@ -74,7 +74,7 @@ class ProbePage:
 
     @property
     def address(self) -> str:
-        """The base URL that was probed, with keys masked: earlier versions may have stored one in it."""
+        """The base URL that was probed. Keys in it are masked, since earlier versions may have stored them there."""
         return mask_address(self.probe.base_url, list_environment_secrets())
 
     @property
@@ -88,7 +88,8 @@ def get_probe_page(probe_id: int, exchange: str = "") -> ProbePage:
 
     Args:
         probe_id: the probe.
-        exchange: the number of the exchange to show, of several executions that of the newest one; "" for none.
+        exchange: the number of the exchange to show; "" for none. If several executions have an exchange of this
+            number, that of the newest execution is shown.
 
     Raises:
         Probe.DoesNotExist: there is no such probe.
@@ -113,10 +114,10 @@ def get_probe_page(probe_id: int, exchange: str = "") -> ProbePage:
 
 
 def _compute_cost(probe: Probe, input_tokens: int, output_tokens: int) -> float | None:
-    """Return the cost by the price of the model.
+    """Return the cost in dollars by the price of the model.
 
     Returns:
-        None without a price. Without counted tokens, 0 if the price is zero, else None.
+        None if the price is unknown, or if it is not zero and no tokens were counted.
     """
     price = find_model_price(probe.provider, probe.model_name, probe.model.price)
     if price is None or not (price.is_zero or input_tokens + output_tokens > 0):

@@ -1,6 +1,6 @@
 """Claims and results of probes.
 
-Results are stored only with the lease of the claim. Times come from the database.
+Results are stored only while the lease of the claim is valid. Times come from the clock of the database.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ WHERE state = 'running' AND lease_until < clock_timestamp()
 
 
 class ProbeLeaseLostError(Exception):
-    """Raised if the probe is no longer running with this lease, so that no more results are stored.
+    """Raised if the probe no longer runs with the lease of the claim; no more results are stored then.
 
     The probe was requeued, claimed again, finished or deleted.
     """
@@ -46,7 +46,7 @@ class ProbeLeaseLostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ClaimedProbe:
-    """A claimed probe, of which this process may store results as long as `lease` is valid.
+    """A claimed probe. This process may store its results while `lease` is valid.
 
     Attributes:
         kind: a value of `Probe.Kind`.
@@ -64,10 +64,11 @@ class ClaimedProbe:
 def claim_probe(probe_id: int) -> ClaimedProbe | None:
     """Claim a queued probe and clear its checks.
 
-    Trials then leave one slot of the provider to it. Wait with `has_free_slot` before sending.
+    While the probe is claimed, trials leave one slot of the provider to it. Send the first request only when
+    `has_free_slot` returns True.
 
     Returns:
-        The claimed probe; None if it is not queued or was deleted, or if another probe of its provider is running.
+        The claimed probe; None if the probe is not queued or was deleted, or another probe of its provider runs.
     """
     provider_id = Probe.objects.filter(pk=probe_id).values_list("provider_id", flat=True).first()
     if provider_id is None:
@@ -87,7 +88,7 @@ def renew_lease(claimed: ClaimedProbe) -> bool:
 
 
 def count_earlier_exchanges(claimed: ClaimedProbe) -> int:
-    """Return the number of stored exchanges of earlier executions of the probe, with retries."""
+    """Return the number of stored exchanges of earlier executions of the probe, retries included."""
     return ProbeExchange.objects.filter(probe=claimed.id, execution__lt=claimed.execution).count()
 
 
@@ -121,9 +122,10 @@ def finish_probe(
 
     Args:
         claimed: the claimed probe.
-        checks: the results; empty if the probe failed. Stored checks are then kept.
-        exchanges: all exchanges in order. Of the first one, the duration and the SHA-256 of the response body are
-            stored, and the error code if the check of tools is inconclusive. `store_exchanges` stores the exchanges.
+        checks: the results; empty if the probe failed, which keeps the checks that are stored.
+        exchanges: all exchanges of this execution in order; `store_exchanges` has stored them. Of the first one, the
+            row of the probe gets the duration, the SHA-256 of the response body and, if the check of tools is
+            inconclusive, the error code.
         address: the base URL; it is stored with keys masked.
         sentence: why the probe failed; ignored if the check of tools is among `checks`.
 
@@ -159,19 +161,21 @@ def requeue_probe(claimed: ClaimedProbe) -> None:
 
 
 def requeue_lost_probes() -> tuple[int, ...]:
-    """Requeue the probes whose lease has expired; return the ids of the next probes of all providers."""
+    """Requeue the probes whose lease has expired; return the id of the next queued probe of each provider."""
     with connection.cursor() as cursor:
         cursor.execute(_EXPIRE)
     return list_next_probes()
 
 
 def list_next_probes(excluded_id: int = 0) -> tuple[int, ...]:
-    """Return the ids of the next queued probes, one of each provider.
+    """Return the id of the next queued probe of each provider.
 
-    A provider runs one probe at a time. A first-use probe, for which a run waits, comes before a conformance probe.
+    A provider runs one probe at a time. A probe at first use comes before conformance probes, because a run waits for
+    it.
 
     Args:
-        excluded_id: a probe that is left out, since a requeued probe must not start again at once; 0 for none.
+        excluded_id: the id of a probe to leave out, since a probe that was just requeued must not start again at once;
+            0 for none.
     """
     queued = Probe.objects.filter(state=Probe.State.QUEUED).exclude(pk=excluded_id)
     next_probes = queued.order_by("provider_id", "-kind", "pk").distinct("provider_id")

@@ -1,4 +1,4 @@
-"""Rate control of a provider: the limits of its settings, and the data of its page."""
+"""Rate control of a provider: the check of its settings, and the data of its page."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from toolbench.lab.worker.pacing.shared_state import read_settings
 from toolbench.lab.worker.pacing.state import PaceState
 
 MAX_PER_MINUTE = 1_000_000_000  # requests or tokens
-MAX_POINTS = 360  # points of the chart: each covers about ten seconds, so 360 cover an hour of requests
+MAX_POINTS = 360  # points of the chart: each covers at least 10 s, so 360 cover at least an hour of requests
 CHART_HOURS = 24
 
 
@@ -22,8 +22,8 @@ class RateControlPage:
 
     Attributes:
         points: the newest points of the last `CHART_HOURS`, at most `MAX_POINTS`, oldest first.
-        limit: present concurrency limit; None before the first request.
-        requests_per_minute: present limit of requests per minute, rounded; None without one.
+        limit: current concurrency limit; None if no worker has used the provider with rate control yet.
+        requests_per_minute: current limit of requests per minute, rounded; None for no limit.
         held_until: no request is sent before this time; None if requests may be sent.
     """
 
@@ -34,22 +34,22 @@ class RateControlPage:
 
     @property
     def answers(self) -> int:
-        """Number of answers of all points."""
+        """Number of answers in all points; rejections are not counted."""
         return sum(point.answers for point in self.points)
 
     @property
     def rejections(self) -> int:
-        """Number of rejections of all points."""
+        """Number of rejections in all points."""
         return sum(point.rejections for point in self.points)
 
     @property
     def rejected_percent(self) -> float:
-        """Share of rejections among answers and rejections, in percent; 0 without both."""
+        """Rejections as a percentage of answers and rejections together; 0 if there are neither."""
         return 100 * self.rejections / max(1, self.answers + self.rejections)
 
 
 def get_rate_control(provider: Provider) -> RateControlPage | None:
-    """Return the rate control of a provider with two queries; None if its requests are never paced."""
+    """Return the rate control of a provider with two queries; None if its settings do not limit the rate."""
     settings = read_settings(provider)
     if not settings.is_active:
         return None

@@ -18,9 +18,9 @@ class SuggestedOmission:
     """A refused parameter that a preset could leave out.
 
     Attributes:
-        why: the endpoint's reason for the refusal.
-        differs: what trials do not measure without the parameter, as a sentence; "" for no difference.
-        run_id: the newest run in which the endpoint refused the parameter.
+        why: the endpoint's error message, possibly truncated.
+        differs: a sentence on how trials without the parameter differ; "" if nothing that is measured differs.
+        run_id: the run of the newest refusal.
     """
 
     name: str
@@ -30,7 +30,7 @@ class SuggestedOmission:
 
 
 def get_suggested_omissions(model: Model) -> tuple[SuggestedOmission, ...]:
-    """Return refused parameters that the model's workarounds do not omit yet, with at most two queries."""
+    """Return the refused parameters that the model's workarounds do not leave out yet, with at most two queries."""
     rows = RefusedParameter.objects.filter(provider=model.provider_id, model_name=model.name, run__deleted_at=None)
     omissions = {
         row.name: SuggestedOmission(row.name, row.why, describe_difference(row.name), row.run_id)
@@ -47,8 +47,8 @@ def get_suggested_omissions(model: Model) -> tuple[SuggestedOmission, ...]:
 def adopt_omissions(model_id: int) -> Preset:
     """Save a preset that leaves out all suggested parameters, and add it to the model's workarounds.
 
-    Parameters that an earlier preset of this function leaves out, also an archived one, stay left out. Strategy
-    production uses the preset from the next launch on; existing runs keep their settings.
+    If an earlier call created the preset, its parameters stay in it; an archived preset becomes active again. The
+    strategy production uses the preset from the next launch on; existing runs keep their settings.
 
     Raises:
         NothingToAdoptError: no parameter is suggested.

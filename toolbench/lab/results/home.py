@@ -68,7 +68,7 @@ class HomePage:
     @property
     def unanswered_server_titles(self) -> tuple[str, ...]:
         """Return the names of the kinds of local model servers that did not answer the last detection."""
-        return tuple(server.template.title for server in self.servers if server.models is None)
+        return tuple(server.template.title for server in self.servers if server.model_count is None)
 
 
 def get_home_page() -> HomePage:
