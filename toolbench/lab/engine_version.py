@@ -1,4 +1,4 @@
-"""Version of the engine that runs trials: a digest of its code, so that it changes whenever the behaviour may."""
+"""Version of the engine that runs trials: a digest of its code, so that every change of behaviour changes it."""
 
 import ast
 import hashlib
@@ -35,9 +35,9 @@ def compute_code_digest(folder: Path) -> str:
 
 
 def select_distinct_versions(versions: Iterable[str]) -> frozenset[str]:
-    """Return the versions that may behave differently.
+    """Return the given versions, each group of equal ones reduced to one version.
 
-    Versions that a replay has shown to be equal are replaced by the first version of their group.
+    A group has the versions that behave alike, as a replay has shown; its first version stands for all of them.
     """
     first_of_group = _load_equal_versions()
     return frozenset(first_of_group.get(version, version) for version in versions)
@@ -63,7 +63,7 @@ def _dump_code(source: bytes) -> str:
 
 
 def _dump_node(node: object) -> str:
-    """Return a node as text. Empty fields are left out, since newer versions of Python add some."""
+    """Return a node as text, without its empty fields, since newer versions of Python add empty fields."""
     if isinstance(node, ast.AST):
         fields = (f"{name}={_dump_node(value)}" for name, value in ast.iter_fields(node) if value not in (None, []))
         return f"{type(node).__name__}({','.join(fields)})"

@@ -1,4 +1,4 @@
-"""Errors and their messages that several packages share."""
+"""An error class and messages that several packages share."""
 
 NOT_FOUND = "There is no such thing here; it may have been deleted."
 UNKNOWN_BUTTON = "This button is not known; reload the page. Nothing was changed."
@@ -8,7 +8,7 @@ class InvalidFieldsError(Exception):
     """Raised for invalid input.
 
     Attributes:
-        errors: every error as a sentence for the user, by field name.
+        errors: by field name, a sentence for the user for each error of the field.
     """
 
     def __init__(self, errors: dict[str, list[str]]) -> None:

@@ -44,7 +44,7 @@ def test_get_provider_counts_models_and_runs() -> None:
     make_model("retired", retired=True)
     make_config(make_run(), model)
     line = get_provider(model.provider_id)
-    assert (line.models, line.runs, line.is_connected) == (1, 1, True)
+    assert (line.model_count, line.run_count, line.is_connected) == (1, 1, True)
 
 
 def test_get_provider_plan_query_names_models_up_to_limit() -> None:
@@ -89,7 +89,7 @@ def test_get_profiles_counts_models_that_each_applies_to() -> None:
     builtin_data.load_builtin_data()
     profiles = {profile.name: profile for profile in get_profiles()}
     assert len(profiles) == 16
-    assert profiles["grok_default"].models == 1
+    assert profiles["grok_default"].model_count == 1
 
 
 def test_get_profiles_counts_the_models_that_the_page_of_a_profile_counts() -> None:
@@ -98,4 +98,4 @@ def test_get_profiles_counts_the_models_that_the_page_of_a_profile_counts() -> N
         make_model("vendor/same", provider=provider)
     make_model("vendor/gone", retired=True)
     (profile,) = get_profiles()
-    assert profile.models == len(get_profile_page("any").models) == 1
+    assert profile.model_count == len(get_profile_page("any").models) == 1

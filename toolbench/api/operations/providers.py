@@ -316,8 +316,11 @@ def _build_provider(row: ProviderRow) -> dict[str, Any]:
     provider = row.provider
     # A ProviderDocument has `address` in place of the base URL, and no API prefix.
     names = {"id", "kind", "header_names", *STORED_SETTINGS} - {"base_url", "api_prefix"}
-    return {name: getattr(provider, name) for name in names} | {
-        name: getattr(row, name) for name in ("address", "key", "state", "state_text", "models")
+    row_names = ("address", "key", "state", "state_text")
+    return {
+        **{name: getattr(provider, name) for name in names},
+        **{name: getattr(row, name) for name in row_names},
+        "models": row.model_count,
     }
 
 

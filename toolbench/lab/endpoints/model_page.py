@@ -102,8 +102,8 @@ def build_capability_rows(effective: EffectiveCapabilities) -> tuple[CapabilityR
 def get_text_call_causes(model: Model, *, text_format: str = "") -> tuple[TextCallCause, ...]:
     """Return the possible causes of calls in the text of this model's answers.
 
-    The model is compared with the other models of its canonical name. It takes three queries, or up to seven if more than
-    `capabilities.MAX_UNCACHED_MODELS` models have this name.
+    The model is compared with the other models of its canonical name. It takes three queries, or up to seven if more
+    than `capabilities.MAX_UNCACHED_MODELS` models have this name.
 
     Args:
         model: a model with its provider loaded.

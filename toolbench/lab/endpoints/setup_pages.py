@@ -23,7 +23,8 @@ from toolbench.lab.models import Model, Preset, Provider, RunConfig, SamplingPro
 from toolbench.providers.templates import ProviderTemplate, list_templates_with_key, load_templates
 
 MAX_CHOSEN_MODELS = 12  # if a provider has more, the user chooses the models of the first run
-_IS_RUNNING = Exists(ServiceAddress.objects.filter(name=OuterRef("service")))  # whether the local server runs
+# A local server has an address only while it runs.
+_IS_RUNNING = Exists(ServiceAddress.objects.filter(name=OuterRef("service")))
 _ARCHIVED_LAST = F("archived_at").asc(nulls_first=True)
 
 
@@ -67,20 +68,20 @@ class ProviderRow:
         key: the source of the key in words, or the name of its environment variable.
         state: an outcome mark: "pass", "infra" or "na". A wrong key is not detected before it is used.
         state_text: the state in words.
-        models: the number of models that are not retired.
-        runs: the number of runs that use the provider, deleted ones included; 0 in the list of providers.
+        model_count: the number of models that are not retired.
+        run_count: the number of runs that use the provider, deleted ones included; 0 in the list of providers.
         rate_control: the rate control; None in the list of providers, or if requests are never paced.
         budget: the budget and the spending of this month; None in the list of providers, or if there is no budget.
-        plan_query: query string of the plan of a first run of its models; "" in the list of providers, and without
-            models.
+        plan_query: query string of the page that plans a first run of the provider's models; "" in the list of
+            providers, or if there are no models.
     """
 
     provider: Provider
     key: str
     state: str
     state_text: str
-    models: int
-    runs: int = 0
+    model_count: int
+    run_count: int = 0
     rate_control: RateControlPage | None = None
     budget: ProviderBudget | None = None
     plan_query: str = ""
@@ -154,22 +155,22 @@ class ProfileRow:
     """One sampling profile.
 
     Attributes:
-        applies_to: pattern of the names of models, such as qwen*.
-        options: the names of the sampling options with their values as JSON.
-        models: the number of names of models to which the profile applies; retired models are not counted.
+        applies_to: pattern of the names of models to which the profile applies, such as qwen*.
+        options: (name, value as JSON) of each sampling option.
+        model_count: the number of different model names to which the profile applies, without retired models.
     """
 
     name: str
     applies_to: str
     options: tuple[tuple[str, str], ...]
     tags: tuple[str, ...]
-    models: int
+    model_count: int
     builtin: bool
     archived: bool
 
 
 def get_providers() -> tuple[ProviderRow, ...]:
-    """Return all providers with one query, and two more if any has a budget."""
+    """Return all providers by name, with one query, and two more if any has a budget."""
     model_count = Count("models", filter=Q(models__retired=False))
     providers = tuple(Provider.objects.annotate(model_count=model_count, is_running=_IS_RUNNING))
     budget_by_provider = {budget.provider: budget for budget in load_budgets(providers)}
@@ -192,7 +193,7 @@ def get_provider(provider_id: int) -> ProviderRow:
     budget = get_provider_budget(provider)
     return replace(
         _build_provider_row(provider, provider.is_running, len(model_ids), budget),
-        runs=RunConfig.objects.filter(provider=provider).values("run_id").distinct().count(),
+        run_count=RunConfig.objects.filter(provider=provider).values("run_id").distinct().count(),
         rate_control=get_rate_control(provider),
         budget=budget,
         plan_query=_render_plan_query(tuple(model_ids)),
@@ -200,10 +201,9 @@ def get_provider(provider_id: int) -> ProviderRow:
 
 
 def _render_plan_query(model_ids: tuple[int, ...]) -> str:
-    """Return the query string of a plan with the typical scenarios and the models.
+    """Return the query string of a plan of the typical scenarios with these models; "" without models.
 
-    The string is "" without models. If there are more than MAX_CHOSEN_MODELS models, it names none: the user
-    chooses them.
+    More than MAX_CHOSEN_MODELS models are not named, so that the user chooses some of them.
     """
     if not model_ids:
         return ""
@@ -212,19 +212,24 @@ def _render_plan_query(model_ids: tuple[int, ...]) -> str:
 
 
 def _build_provider_row(
-    provider: Provider, is_running: bool, models: int, budget: ProviderBudget | None
+    provider: Provider, is_running: bool, model_count: int, budget: ProviderBudget | None
 ) -> ProviderRow:
-    """Return the row of a provider as the list shows it; `budget` decides its state only."""
-    state, sentence = _find_state(provider, is_running, models, budget)
+    """Return the row of a provider for the list, in which the budget only decides the state."""
+    state, sentence = _find_state(provider, is_running, model_count, budget)
     key = {
         Provider.KeySource.ENVIRONMENT: provider.key_env,
         Provider.KeySource.STORED: "stored, encrypted",
     }.get(Provider.KeySource(provider.key_source), "none needed")
-    return ProviderRow(provider=provider, key=key, state=state, state_text=sentence, models=models)
+    return ProviderRow(provider=provider, key=key, state=state, state_text=sentence, model_count=model_count)
 
 
-def _find_state(provider: Provider, is_running: bool, models: int, budget: ProviderBudget | None) -> tuple[str, str]:
-    """Return the mark and the words of a provider's state; `is_running` is read for local servers only."""
+def _find_state(
+    provider: Provider, is_running: bool, model_count: int, budget: ProviderBudget | None
+) -> tuple[str, str]:
+    """Return the mark of a provider's state and the state in words.
+
+    `is_running` counts only if the provider has a local server, `model_count` only if it has none.
+    """
     try:
         read_endpoint_key(provider)
         read_endpoint_headers(provider)
@@ -236,16 +241,16 @@ def _find_state(provider: Provider, is_running: bool, models: int, budget: Provi
         return "infra", budget.sentence
     if provider.service:
         return ("pass", "running") if is_running else ("na", "not running")
-    return ("pass", "ready") if models else ("na", "no model added yet")
+    return ("pass", "ready") if model_count else ("na", "no model added yet")
 
 
 def get_models(search: str = "") -> tuple[ProviderModels, ...]:
     """Return the models of each provider that has any, retired models last.
 
-    It takes three queries, or up to seven for more than `MAX_UNCACHED_MODELS` models.
+    It takes three queries, or up to seven if more than `capabilities.MAX_UNCACHED_MODELS` models are returned.
 
     Args:
-        search: text in the name or canonical name of the models, in any case; "" for all models.
+        search: text that the name or the canonical name of a model contains, in any case; "" for all models.
     """
     rows = Model.objects.select_related("provider").order_by("provider__name", "retired", "name")
     models = list(rows.filter(Q(name__icontains=search) | Q(canonical__icontains=search)) if search else rows)
@@ -254,13 +259,13 @@ def get_models(search: str = "") -> tuple[ProviderModels, ...]:
 
 
 def build_model_rows(models: Collection[Model]) -> tuple[ModelRow, ...]:
-    """Return the rows of models, whose providers are loaded, in the same order."""
+    """Return a row for each model, in the same order; the providers of the models must be loaded."""
     effective = get_capabilities_by_model(models)
     return tuple(ModelRow(model, (effective[model.pk].capabilities.constrained or ("",))[0]) for model in models)
 
 
 def get_presets() -> tuple[PresetRow, ...]:
-    """Return all presets by name, archived ones last, with two queries."""
+    """Return all presets with two queries: by name, then the archived ones by the time of archiving."""
     models_by_preset: dict[str, list[Model]] = defaultdict(list)
     for model in Model.objects.exclude(workarounds=[]).only("name", "workarounds"):
         for name in model.workarounds:
@@ -279,7 +284,7 @@ def get_presets() -> tuple[PresetRow, ...]:
 
 
 def get_profiles() -> tuple[ProfileRow, ...]:
-    """Return all sampling profiles in their order, archived ones last, with two queries."""
+    """Return all sampling profiles with two queries: in their order, then those archived, by the time of archiving."""
     model_names = list(Model.objects.filter(retired=False).order_by().values_list("name", flat=True).distinct())
     return tuple(
         _build_profile_row(profile, model_names)
@@ -293,7 +298,7 @@ def _build_profile_row(profile: SamplingProfile, model_names: list[str]) -> Prof
         applies_to=profile.applies_to,
         options=tuple((key, json.dumps(value)) for key, value in profile.options.items()),
         tags=tuple(profile.tags),
-        models=sum(fnmatchcase(name, profile.applies_to) for name in model_names),
+        model_count=sum(fnmatchcase(name, profile.applies_to) for name in model_names),
         builtin=profile.builtin,
         archived=profile.archived_at is not None,
     )

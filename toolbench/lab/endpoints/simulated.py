@@ -1,6 +1,6 @@
 """Simulated providers: a built-in one for each wire format, and those that users connect.
 
-All of them are labelled as simulated.
+The results of all simulated providers are labelled as simulated.
 """
 
 from collections.abc import Collection, Mapping
@@ -24,9 +24,10 @@ _PREFIX_BY_WIRE = {
 
 
 def find_simulated_url_error(address: str) -> str:
-    """Return the error for an address of the simulated server; "" for another address. It takes one query.
+    """Return the error for a provider with the address of the simulated server; "" for another address.
 
-    The simulated server can only be connected with the template of simulated models, so that its results are labelled.
+    It takes one query. Users may connect the simulated server only with the template of simulated models, so that its
+    results are labelled.
     """
     server_urls = ServiceAddress.objects.filter(name=SERVER_NAME).values_list("url", flat=True)
     if not any(is_same_origin(address, url) for url in server_urls):
@@ -48,7 +49,7 @@ def build_simulated_models(provider: Provider) -> dict[str, Model]:
         f"{prefix}{persona.slug}": Model(
             provider=provider,
             name=f"{prefix}{persona.slug}",
-            canonical=f"simulated/{persona.slug}",  # an update keeps the name that a user has set
+            canonical=f"simulated/{persona.slug}",  # only for new rows: a user may have changed it
             true_rates=persona.true_rates,
             note=persona.sentence,
             workarounds=list(persona.workarounds),  # the published rates of production need them
@@ -63,7 +64,8 @@ class SimulatedModelRow:
     """A simulated model on the page that lists them.
 
     Attributes:
-        scenario_rates: true rates by strategy, by the name of each scenario whose rates differ from those of its group.
+        scenario_rates: true rates by scenario slug and strategy, of the scenarios whose rates are neither those of the
+            tool scenarios nor those of the controls.
     """
 
     model: Model
@@ -73,7 +75,7 @@ class SimulatedModelRow:
 def get_simulated_models() -> tuple[SimulatedModelRow, ...]:
     """Return the simulated models of every provider with the wire format of chat completions, with one query.
 
-    Providers with another wire format have some of the same models; their rows and retired models are omitted.
+    Retired models are omitted, and so are providers with another wire format, which have only some of the same models.
     """
     chat_only = {"provider__kind": Provider.Kind.SIMULATED, "provider__wire": Provider.Wire.CHAT}
     models = Model.objects.filter(**chat_only, retired=False).select_related("provider")

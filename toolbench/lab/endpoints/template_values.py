@@ -17,13 +17,15 @@ Settings = TypeVar("Settings", ConnectionSettings, NetworkSettings)
 def fill_from_template(settings: ConnectionSettings, stored: Container[str] = ()) -> ConnectionSettings:
     """Return the settings with defaults in place of blank values.
 
-    Name, URL, API prefix, wire format, query and key header have defaults. The defaults are those of the template.
-    Without a template they are the host as the name, DEFAULT_PREFIX, and the chat completions API. DEFAULT_PREFIX also
-    applies if the user enters another URL than that of the template.
+    With a template, name, URL, API prefix, wire format, query and key header have the defaults of the template. But the
+    default of the prefix is DEFAULT_PREFIX if the template has a URL and the user enters another one.
+
+    Without a template, the default of the name is the host, that of the prefix DEFAULT_PREFIX, and that of the wire
+    format chat completions.
 
     Args:
-        settings: the settings.
-        stored: names of settings that a provider has already, which stay as they are.
+        settings: the settings that a user entered.
+        stored: names of settings that are stored for the provider already; they get no default.
     """
     template = load_templates().get(settings.template)
     base_url = settings.base_url.strip()
@@ -45,7 +47,7 @@ def _fill_blanks(settings: Settings, defaults: Mapping[str, Any]) -> Settings:
 
 
 def _parse_host(address: str) -> str:
-    """Return the host of a URL with its port, truncated to MAX_NAME_CHARACTERS; "" if there is none."""
+    """Return the host and port of a URL, truncated to MAX_NAME_CHARACTERS; "" if there is no host."""
     try:
         return urlsplit(address).netloc.rpartition("@")[2][:MAX_NAME_CHARACTERS]
     except ValueError:

@@ -1,4 +1,4 @@
-"""Checks of providers' URLs: whether they are valid, contain a secret, or have the same origin."""
+"""Checks of providers' URLs (validity, secrets, same origin) and masking of stored ones."""
 
 from collections.abc import Iterable
 from urllib.parse import SplitResult, urlsplit
@@ -19,11 +19,11 @@ _LOOPBACK_NAMES = ("localhost", "::1", "0.0.0.0")
 def find_url_error(text: str, known_secrets: Iterable[str] = ()) -> str:
     """Return why a base URL is invalid; "" if it is valid.
 
-    The URL is shown and stored with every step, so it must not contain a secret.
+    Pages show the URL and every step stores it, so it must not contain a secret.
 
     Args:
         text: the base URL.
-        known_secrets: secrets of the provider; the URL must not contain them in any encoding.
+        known_secrets: secrets of the provider; the URL must not contain them, also not percent-encoded.
     """
     if not text.strip():
         return "Enter the address, such as http://127.0.0.1:8000."
@@ -34,11 +34,11 @@ def find_url_error(text: str, known_secrets: Iterable[str] = ()) -> str:
 
 
 def find_prefix_error(text: str, known_secrets: Iterable[str] = ()) -> str:
-    """Return why the prefix between base URL and path is invalid; "" if it is valid.
+    """Return why the prefix between the base URL and the paths of the API is invalid; "" if it is valid.
 
     Args:
         text: the prefix.
-        known_secrets: secrets of the provider; the prefix must not contain them in any encoding.
+        known_secrets: secrets of the provider; the prefix must not contain them, also not percent-encoded.
     """
     if error := _find_secret_error("prefix", text, "@" in text, known_secrets):
         return error
@@ -53,14 +53,14 @@ def _find_secret_error(url_name: str, text: str, has_user: bool, known_secrets: 
 
 
 def mask_provider_url(text: str, known_secrets: Iterable[str] = ()) -> str:
-    """Return a stored base URL for a page or file, with every possible secret masked."""
+    """Return a stored base URL for a page or file, with every part masked that may be a secret."""
     return mask_address(text, (*list_environment_secrets(), *known_secrets))
 
 
 def is_same_origin(first: str, second: str) -> bool:
     """Return whether two base URLs have the same scheme, host and port.
 
-    Only then may the secret of one be sent to the other. All loopback names count as the same host.
+    Only then may a secret that was entered for one be sent to the other. All loopback names count as the same host.
     """
     origins = [_parse_origin(first), _parse_origin(second)]
     return None not in origins and origins[0] == origins[1]

@@ -25,7 +25,7 @@ _SET_FIELDS_BY_KIND = {
 }
 _TEXT_FIELDS = ("slug", "title", "kind", "definition")
 _MAX_NAME_NUMBER = 999
-# SyntaxError and MemoryError: answers of BFCL with several turns are parsed as Python.
+# SyntaxError and MemoryError: the expected answers of BFCL cases with several turns are parsed as Python.
 _DEFINITION_ERRORS = (
     *(InvalidCaseError, ValueError, TypeError, LookupError, AttributeError),
     *(RecursionError, SyntaxError, MemoryError),
@@ -42,7 +42,7 @@ class BundledCase:
         title: name shown on pages.
         kind: a value of `CaseSet.Kind`.
         public: whether its set is public.
-        definition: its JSON as text, since the order of keys is part of what is sent.
+        definition: JSON of the version as text, since requests send its keys in their order.
     """
 
     slug: str
@@ -57,7 +57,7 @@ def get_bundled_cases(used_versions: Iterable[tuple[str, int]]) -> tuple[Bundled
     """Return the given versions of test cases, sorted by slug and version, with one query.
 
     Args:
-        used_versions: pairs of a scenario's slug and version. Scenarios that are not test cases are skipped.
+        used_versions: pairs of a scenario's slug and version. Pairs that are no version of a test case are skipped.
     """
     versions = set(used_versions)
     rows = CaseVersion.objects.select_related("case__set").filter(case__slug__in={slug for slug, _ in versions})
@@ -69,7 +69,7 @@ def get_bundled_cases(used_versions: Iterable[tuple[str, int]]) -> tuple[Bundled
 
 
 def _choose_kind(row: CaseVersion) -> str:
-    """Return the kind of a case in a bundle. A draft of the playground becomes a user's own case there."""
+    """Return the kind of a case in a bundle, in which a draft of the playground is a user's own case."""
     kind = row.case.set.kind
     return CaseSet.Kind.OWN.value if kind == CaseSet.Kind.DRAFT else kind
 
@@ -92,17 +92,19 @@ def parse_cases(document: JsonObject) -> tuple[BundledCase, ...]:
 
 
 def create_cases(bundled_cases: Sequence[BundledCase], scenario_names: Iterable[str]) -> Mapping[str, str]:
-    """Create the test cases and versions that this database lacks, in sets only for cases from bundles.
+    """Create the test cases and versions that this database lacks.
+
+    New test cases are created in sets that have only cases from bundles.
 
     Args:
         bundled_cases: the test cases of the bundle.
-        scenario_names: slugs of the scenarios of the run's cells.
+        scenario_names: slugs of the scenarios of the run's cells, test cases or not.
 
     Returns:
-        New slug by old slug, of the scenarios whose slugs stand for other scenarios in this database.
+        New slug by old slug, of the scenarios whose old slugs stand for other scenarios in this database.
 
     Raises:
-        InvalidRowError: there is no free name for a case.
+        InvalidRowError: there is no free slug for a scenario.
     """
     ordered = sorted(bundled_cases, key=lambda bundled_case: (bundled_case.slug, bundled_case.version))
     by_slug = {slug: tuple(group) for slug, group in groupby(ordered, lambda bundled_case: bundled_case.slug)}
@@ -152,7 +154,7 @@ def _check_definition(bundled_case: BundledCase) -> None:
 
 
 def _iter_names(slug: str) -> Iterator[str]:
-    """Yield the slug, then the slug with its end replaced by `-2` to `-999`, so that no name is longer."""
+    """Yield the slug, then slugs whose last characters are replaced by `-2` to `-999`, so that none gets longer."""
     yield slug
     for number in range(2, _MAX_NAME_NUMBER + 1):
         suffix = f"-{number}"
@@ -162,15 +164,16 @@ def _iter_names(slug: str) -> Iterator[str]:
 def _is_name_usable(name: str, versions: Sequence[BundledCase]) -> bool:
     """Return whether this database can give `name` to these versions of a case.
 
-    A name that no case has is usable unless a scenario in code or a stored cell has the name. The name of a case is
-    usable if the case has the same kind, equal definitions for equal numbers of versions, and all versions. Versions
-    may be missing only if the case is in a set of users' cases from bundles, public or private as in the bundle, and
-    has an equal version or the same title.
+    A name that no case in this database has is usable unless a scenario in code or a stored cell has it.
+
+    The name of a stored case is usable if the stored case has the same kind and all the versions, with the same
+    definitions. The stored case may lack versions if its set is one of users' cases from bundles, public or private as
+    in the bundle, and if it shares a version or the title with the case of the bundle.
 
     Args:
         name: the slug.
-        versions: versions of the case; empty for a scenario that is not a test case, whose name is usable unless a test
-            case of this database has it.
+        versions: versions of the case; empty for a scenario that is not a test case, for which a name is usable unless
+            a test case in this database has it.
     """
     case = Case.objects.select_related("set").filter(slug=name).first()
     if case is None:
@@ -188,7 +191,7 @@ def _is_name_usable(name: str, versions: Sequence[BundledCase]) -> bool:
 
 
 def _create_case(name: str, versions: Sequence[BundledCase]) -> None:
-    """Create the missing versions of a case, and the case if it is missing; the newest version becomes current."""
+    """Create the missing versions of a case, and the case if it is missing; the highest version becomes current."""
     if not versions:
         return
     case = Case.objects.filter(slug=name).first()
@@ -207,7 +210,7 @@ def _create_case(name: str, versions: Sequence[BundledCase]) -> None:
 def _get_or_create_set(bundled_case: BundledCase) -> CaseSet:
     """Return the set for a case from a bundle.
 
-    Public and private cases get different sets. Neither is a set that a user or an import of BFCL created.
+    Public and private cases get different sets. Sets that a user or an import of BFCL created are not used.
     """
     kind = CaseSet.Kind(bundled_case.kind)
     columns = {"kind": kind, "public": bundled_case.public, **_SET_FIELDS_BY_KIND[kind]}

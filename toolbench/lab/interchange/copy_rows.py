@@ -18,12 +18,12 @@ def copy_rows(model: type[models.Model], rows: Sequence[Mapping[str, Any]]) -> l
 
     Args:
         model: the model whose table gets the rows.
-        rows: values by attribute name (`run_id`, not `run`). A missing column gets its default. If the first row has no
-            primary key, all rows get the next numbers of the sequence.
+        rows: for each row, the values by attribute name (`run_id`, not `run`). A missing column gets its default. If
+            the first row has no primary key, all rows get the next numbers of the table's sequence.
 
     Raises:
         django.db.Error: the database refused a value.
-        TypeError: the model has no such column.
+        TypeError: a row names a column that the model does not have.
         ValueError: a value does not fit its column's type.
     """
     if not rows:
@@ -53,7 +53,7 @@ def _iter_prepared_values(
 ) -> Iterator[list[Any]]:
     """Yield the values of each row in the order of `fields`, prepared for psycopg.
 
-    Defaults are computed once for all rows.
+    Defaults are computed once, so all rows get the same time or random value.
 
     Raises:
         TypeError: a row names a column that is not in `fields`.

@@ -24,7 +24,7 @@ from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody
 
 TRIALS_PER_BATCH = 200  # a batch also ends as soon as its rows exceed MAX_BATCH_BYTES
 MAX_BATCH_BYTES = 8 << 20
-# Function that gets the number of trials stored so far and of all trials. An exception aborts the import.
+# Function of the number of trials stored so far and the expected number. An exception in it aborts the import.
 OnProgress = Callable[[int, int], object]
 ColumnValues = dict[str, Any]
 _Row = TypeVar("_Row")
@@ -83,7 +83,7 @@ class NewRun:
         run: column values of the run.
         configs: column values of each configuration.
         cells: cells of all configurations.
-        trials: read one by one while they are stored.
+        trials: trials of all cells, read one by one while they are stored.
         figure_reader: reader of the trials' figures; its counts of implausible figures are complete once `trials` is
             exhausted.
         trial_count: expected number of trials, for the progress.
@@ -103,7 +103,7 @@ def check_not_imported(sha256: str) -> None:
     """Check that no run with the same evidence was imported. Deleted runs are ignored.
 
     Args:
-        sha256: hash of a bundle's evidence, or of a whole log.
+        sha256: SHA-256 of a bundle's evidence, or of a whole log file.
 
     Raises:
         RunImportError: there is such a run.
@@ -130,8 +130,8 @@ def create_run(
 
     Args:
         new_run: the rows.
-        origin: where they come from. `renamed` is set here, `private` gets the new names, and the sentence about
-            implausible figures is appended to `note`.
+        origin: where the rows come from. Before it is stored, `renamed` is set, `private` gets the new slugs, and the
+            sentence about implausible figures is appended to `note`.
         owner: owner of the run; None without sign-in.
         progress: called after each batch of trials.
 
@@ -161,7 +161,7 @@ def create_run(
 
 
 def _lock_evidence(sha256: str) -> None:
-    """Acquire the advisory lock of this evidence until the transaction ends, so that imports of it take turns."""
+    """Lock this evidence until the transaction ends, so that two imports of it do not run at the same time."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [sha256])
 
@@ -172,13 +172,13 @@ class _CreatedRun:
 
     Attributes:
         configs: configurations in the order of `NewRun.configs`.
-        names: new scenario slug by old slug, where they differ.
+        scenario_names: new scenario slug by old slug, where they differ.
         cells: cells in the order of `NewRun.cells`.
     """
 
     run: Run
     configs: list[RunConfig]
-    names: Mapping[str, str]
+    scenario_names: Mapping[str, str]
     cells: list[Cell] = field(default_factory=list)
 
 
@@ -213,7 +213,7 @@ def _create_configs(run: Run, configs: Sequence[ColumnValues]) -> list[RunConfig
 def _create_cells(created_run: _CreatedRun, new_cells: Sequence[NewCell]) -> list[Cell]:
     cells = (
         Cell(
-            **rename_scenarios(new_cell.cell, created_run.names),
+            **rename_scenarios(new_cell.cell, created_run.scenario_names),
             run=created_run.run,
             config=_get_row(created_run.configs, new_cell.config),
         )
@@ -241,7 +241,7 @@ def _create_trials(created_run: _CreatedRun, new_trials: Sequence[NewTrial]) -> 
     copy_rows(
         Judgement,
         [
-            {**rename_scenarios(columns, created_run.names), "trial_id": trial_id}
+            {**rename_scenarios(columns, created_run.scenario_names), "trial_id": trial_id}
             for trial_id, columns in trial_judgements
         ],
     )
@@ -252,20 +252,21 @@ def _build_trial(created_run: _CreatedRun, new_trial: NewTrial) -> ColumnValues:
     config, cell = _get_row(created_run.configs, new_trial.config), _get_row(created_run.cells, new_trial.cell)
     if cell.config_id != config.pk or not new_trial.trial.get("outcome"):
         raise InvalidRowError("a trial has no outcome, or belongs to a cell of another configuration")
-    key_columns = {
+    local_columns = {
         "state": Trial.State.DONE,
         "run_id": created_run.run.pk,
         "config_id": config.pk,
         "cell_id": cell.pk,
     }
-    return rename_scenarios(new_trial.trial, created_run.names) | key_columns
+    return rename_scenarios(new_trial.trial, created_run.scenario_names) | local_columns
 
 
 def _check_counts(run: Run) -> None:
     """Check that every rate of each cell can be computed from its counts.
 
     Raises:
-        InvalidRowError: a count is larger than its denominator, or a cell's error probability is not a fraction.
+        InvalidRowError: a count is larger than its denominator, or the error probability of a cell's interval is not a
+            fraction.
     """
     for cell in run.cells.order_by("pk"):
         tally = tally_cells([cell])
@@ -298,7 +299,7 @@ def _iter_batches(new_trials: Iterable[NewTrial]) -> Iterator[list[NewTrial]]:
 
 
 def _estimate_bytes(new_trial: NewTrial) -> int:
-    """Return about how many bytes the values of all rows of a trial have."""
-    bodies = sum(len(part or b"") for step in new_trial.steps for part in step.body.values())
+    """Return the approximate size of all rows of a trial in bytes."""
+    body_bytes = sum(len(part or b"") for step in new_trial.steps for part in step.body.values())
     rows = (new_trial.trial, *new_trial.judgements, *(step.step for step in new_trial.steps))
-    return bodies + sum(len(str(value)) for row in rows for value in row.values())
+    return body_bytes + sum(len(str(value)) for row in rows for value in row.values())

@@ -10,15 +10,15 @@ from toolbench.providers.masking.secrets import Masker
 def render_json_bytes(value: Any) -> bytes:
     """Return a value as indented ASCII JSON with a final line break.
 
-    NaN and infinities become null. Objects without a JSON type are written as `str` renders them.
+    NaN and infinities become null. Objects without a JSON type are written as the text of `str`.
     """
     return json.dumps(clean_json(value), indent=2).encode("ascii") + b"\n"
 
 
 def render_masked_json(value: Any, masker: Masker) -> bytes:
-    """Return a value as JSON in UTF-8 without spaces, cleaned by `clean_json` and with secrets masked.
+    """Return a value as compact JSON in UTF-8, cleaned by `clean_json` and with secrets masked.
 
-    Lone surrogates become question marks, since other programs refuse them.
+    Lone surrogates become question marks, since other programs refuse lone surrogates.
     """
     text = json.dumps(clean_json(value), ensure_ascii=False, separators=(",", ":"))
     return masker.mask_body(text.encode("utf-8", "replace"), join_parts=False)
@@ -37,8 +37,8 @@ def encode_text(text: str) -> bytes:
 def decode_text(stored: bytes | memoryview | None) -> str:
     r"""Return stored bytes as text; "" for None.
 
-    Lone surrogates are kept if all other bytes are UTF-8. Else all invalid bytes, those of surrogates included, become
-    `\xNN` escapes.
+    Lone surrogates are kept if all other bytes are valid UTF-8. Otherwise every invalid byte, those of surrogates
+    included, becomes an escape such as `\xed`.
     """
     content = bytes(stored or b"")
     try:

@@ -17,7 +17,7 @@ from toolbench.lab.models import Run, Step, Trial
 STYLE_NAME = "style.css"
 STYLE_SHEETS = ("tokens.css", "base.css", "components.css", "interchange.css")
 MAX_TRIALS_LISTED = 5000  # on the index page
-MAX_BODY_BYTES_SHOWN = 20_000  # of a body on a trace page; the evidence has the whole body
+MAX_BODY_BYTES_SHOWN = 20_000  # on the page of a trial; the evidence has the whole body
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +25,12 @@ class BundledTrialRow:
     """Row of a trial on the index page.
 
     Attributes:
-        trace: name of the bundle's member with the trial's page.
+        trace: name of the member of the bundle that has the trial's page.
         number: number of the trial in the bundle, from 1.
-        scenario: slug of its scenario.
+        scenario: slug of the scenario.
         configuration: name of the configuration and number of the repeat.
-        mark: its outcome code, such as "pass".
-        sentence: its first problem in words; empty if there is none.
+        mark: outcome code of the trial, such as "pass".
+        sentence: first problem of the trial in words; empty if there is none.
     """
 
     trace: str
@@ -43,13 +43,13 @@ class BundledTrialRow:
 
 @dataclass(frozen=True, slots=True)
 class BodyView:
-    """Body on the page of a trial.
+    """Body of a step, or last answer, on the page of a trial.
 
     Attributes:
         title: heading of the body.
-        text: the first MAX_BODY_BYTES_SHOWN bytes as text.
-        size: bytes of the complete body.
-        is_truncated: whether the text is shorter than the body.
+        text: the first MAX_BODY_BYTES_SHOWN bytes as text, with NUL shown as ␀.
+        size: number of bytes of the complete body.
+        is_truncated: whether the text lacks the end of the body.
     """
 
     title: str
@@ -81,7 +81,7 @@ def load_style() -> str:
 
 
 def build_trial_row(trial: Trial, number: int) -> BundledTrialRow:
-    """Return the row of a trial for the index page. Trials are numbered from 1."""
+    """Return the row of the trial that has this number in the bundle, for the index page."""
     configuration = f"{trial.config} · {trial.index}"
     return BundledTrialRow(
         build_trace_name(number), number, trial.scenario, configuration, trial.outcome, trial.sentence

@@ -1,7 +1,7 @@
 """Content of plans.json, the plans of the trials in a bundle.
 
-For each configuration it has the stored policy layers, the resolved policy and the origin of every key. For each
-scenario it has the prompts and tools of one instance.
+For each configuration, plans.json has the stored policy layers, the resolved policy and the origin of every key. For
+each scenario, it has the prompts and tools of one instance.
 """
 
 from collections.abc import Mapping
@@ -16,8 +16,8 @@ from toolbench.lab.scenarios.catalogue import is_version_available, load_scenari
 
 def build_plans_json(selection: BundleSelection) -> JsonObject:
     """Return the content of plans.json. The requests of a trial are in the evidence member of the trial."""
-    cells = tuple({cell.scenario: cell for cell in selection.cells}.values())
-    first_trials = Trial.objects.filter(cell__in=cells).order_by("cell_id", "position").distinct("cell_id")
+    example_cells = tuple({cell.scenario: cell for cell in selection.cells}.values())  # one of each scenario
+    first_trials = Trial.objects.filter(cell__in=example_cells).order_by("cell_id", "position").distinct("cell_id")
     seed_by_cell = dict(first_trials.values_list("cell_id", "instance_seed"))
     return {
         "simulated": selection.run.simulated,
@@ -25,12 +25,12 @@ def build_plans_json(selection: BundleSelection) -> JsonObject:
         "order_seed": selection.run.order_seed,
         "engine_version": selection.run.engine_version,
         "configurations": [_config_to_json(config) for config in selection.configs],
-        "scenarios": [_scenario_to_json(selection, cell, seed_by_cell) for cell in cells],
+        "scenarios": [_scenario_to_json(selection, cell, seed_by_cell) for cell in example_cells],
     }
 
 
 def _config_to_json(config: RunConfig) -> JsonObject:
-    """Return the layers of a configuration and the resolved policy.
+    """Return the layers of a configuration, the resolved policy and the origins of its keys.
 
     If the engine no longer accepts the layers, the policy is null and a note gives the reason.
     """
@@ -43,7 +43,13 @@ def _config_to_json(config: RunConfig) -> JsonObject:
 
 
 def _scenario_to_json(selection: BundleSelection, cell: Cell, seed_by_cell: Mapping[int, int]) -> JsonObject:
-    """Return prompts and tools of the first instance of a cell, or a note if its scenario version is not available."""
+    """Return prompts and tools of the instance of a cell's first trial, or a note if its version is not available.
+
+    Args:
+        selection: the selection.
+        cell: a cell of the scenario.
+        seed_by_cell: instance seed of the first trial of each cell, by the cell's id; 0 is used for a cell without one.
+    """
     local_name, seed = selection.names.get(cell.scenario, cell.scenario), seed_by_cell.get(cell.pk, 0)
     scenario_fields = {"scenario": cell.scenario, "version": cell.scenario_version, "instance_kind": cell.instance_kind}
     if not is_version_available(local_name, cell.scenario_version):

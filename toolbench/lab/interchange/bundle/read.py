@@ -39,7 +39,7 @@ DEFAULT_LIMITS = UnpackLimits()
 
 def import_bundle(
     file: IO[bytes],
-    name: str,
+    file_name: str,
     *,
     owner: AbstractBaseUser | None,
     limits: UnpackLimits = DEFAULT_LIMITS,
@@ -49,13 +49,13 @@ def import_bundle(
 
     Args:
         file: the open file.
-        name: name of the file, stored with at most 200 characters.
+        file_name: name of the file, of which the first 200 characters are stored.
         owner: owner of the new run; None without sign-in.
         limits: maximum sizes of the unpacked file.
         progress: called after each batch of trials.
 
     Raises:
-        RunImportError: the file cannot be imported.
+        RunImportError: the file cannot be imported, or its evidence was imported before.
     """
     with open_zip(file, limits) as archive:
         manifest = read_checked_manifest(archive)
@@ -63,16 +63,16 @@ def import_bundle(
         try:
             run_document = read_json_member(archive, RUN_NAME)
             new_run = _parse_run(run_document, archive, manifest)
-            return create_run(new_run, _build_origin(manifest, name, run_document), owner=owner, progress=progress)
+            return create_run(new_run, _build_origin(manifest, file_name, run_document), owner=owner, progress=progress)
         except InvalidRowError as error:
             raise RunImportError(f"A row cannot be read: {error}. Nothing was imported.") from error
 
 
-def _build_origin(manifest: Manifest, name: str, run_document: dict[str, Any]) -> Origin:
+def _build_origin(manifest: Manifest, file_name: str, run_document: dict[str, Any]) -> Origin:
     return Origin(
         kind="bundle",
         sha256=manifest.evidence,
-        file=to_column_text(name, 200),
+        file=to_column_text(file_name, 200),
         source=manifest.source,
         made_at=manifest.made_at,
         imported_at=timezone.now().isoformat(timespec="seconds"),
@@ -103,7 +103,7 @@ def _parse_run(run_document: dict[str, Any], archive: Archive, manifest: Manifes
 
 
 def _iter_trials(archive: Archive, manifest: Manifest, figure_reader: FigureReader) -> Iterator[NewTrial]:
-    """Yield the trials, sorted by member name. A member is read when the iterator reaches its trial."""
+    """Yield the trials in the order of their members' names; a member is read when its trial is due."""
     for name in list_evidence_names(manifest):
         if name.startswith(TRIALS_FOLDER):
             yield _parse_trial(name, read_json_member(archive, name), figure_reader)

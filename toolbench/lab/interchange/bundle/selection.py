@@ -18,18 +18,18 @@ _TRIALS_PER_BATCH = 100  # trials that are loaded at a time, without the bodies 
 
 
 class BundleError(Exception):
-    """Bundle, or other export of the same rows, that cannot be written; the message gives the reason."""
+    """Raised if a bundle, or another export of the same rows, cannot be written; the message gives the reason."""
 
 
 class UnknownRunError(BundleError):
-    """Run that does not exist or was deleted."""
+    """Raised if a run does not exist or was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class BundleSelection:
     """Rows of a run for its bundle.
 
-    Scenarios of an imported run have the slugs of the imported file, which may differ from those in this database.
+    Scenarios of an imported run have the slugs of the imported file here, which may differ from those in this database.
 
     Attributes:
         run: the run.
@@ -37,9 +37,9 @@ class BundleSelection:
         cells: exported cells, by position.
         left_out: data that the bundle does not contain.
         trial_count: number of finished trials of these cells.
-        names: slug in this database by original slug, of scenarios that the import renamed.
-        private: slugs of the private scenarios among those of the cells.
-        cases: test cases among the scenarios of the cells.
+        names: slug in this database by slug in the imported file, of scenarios that the import renamed.
+        private: slugs of the private ones among the scenarios of `cells`.
+        cases: the versions of test cases that the cells or the verdicts on their trials used.
     """
 
     run: Run
@@ -52,7 +52,7 @@ class BundleSelection:
     cases: tuple[BundledCase, ...]
 
     def iter_trials(self) -> Iterator[Trial]:
-        """Yield finished trials with steps and bodies, by position, without loading all of them into memory."""
+        """Yield the finished trials with steps and bodies, by position, without loading all of them at once."""
         steps = Prefetch("steps", Step.objects.order_by("execution", "ordinal"))
         finished_trials = (
             _list_finished_trials(self.run, self.cells)
@@ -60,9 +60,9 @@ class BundleSelection:
             .prefetch_related(steps, "judgements")
         )
         for trial in load_bodies(finished_trials.order_by("position", "pk").iterator(chunk_size=_TRIALS_PER_BATCH)):
-            yield self._use_original_names(trial)
+            yield self._use_original_names_in(trial)
 
-    def _use_original_names(self, trial: Trial) -> Trial:
+    def _use_original_names_in(self, trial: Trial) -> Trial:
         """Give the loaded rows of a trial the scenario slugs of the imported file, and return the trial."""
         if self.names:
             original_names = {local_name: original_name for original_name, local_name in self.names.items()}
@@ -137,17 +137,17 @@ def _list_finished_trials(run: Run, cells: Iterable[Cell]) -> QuerySet[Trial]:
 
 
 def _list_used_versions(run: Run, cells: Sequence[Cell]) -> set[tuple[str, int]]:
-    """Return (scenario, version) of the cells at launch and of all verdicts on their trials, with one query."""
+    """Return the (scenario slug, version) pairs of the cells and of all verdicts on their trials, with one query."""
     judgements = Judgement.objects.filter(trial__in=_list_finished_trials(run, cells)).order_by()
     judged_versions = judgements.values_list("trial__scenario", "scenario_version").distinct()
     return {(cell.scenario, cell.scenario_version) for cell in cells} | set(judged_versions)
 
 
 def find_private_scenarios(run: Run, scenario_slugs: Iterable[str]) -> frozenset[str]:
-    """Return the private ones among the given scenarios of a run; they are exported only on request.
+    """Return those of the given scenarios of a run that are private, so that they are exported only on request.
 
-    Test cases of private sets and scenarios that no longer exist are private. In an imported run, the private scenarios
-    are those that the imported file names as private, and test cases of private sets in this database.
+    Test cases of private sets are private. In an imported run, so are the scenarios that the imported file lists as
+    private; in any other run, so are scenarios that no longer exist.
     """
     slugs = frozenset(scenario_slugs)
     if run.imported:

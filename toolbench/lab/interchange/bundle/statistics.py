@@ -15,8 +15,9 @@ from toolbench.lab.runs.sequential_stopping import DECISION_TEXTS
 
 INTERVAL_NOTE = "Intervals are 95 %. They apply to repeats of these scenarios only."
 TIMES_NOTE = (
-    "p50_ms_value, p50_ms_low, p50_ms_high, and so on: the order statistic of the durations of trials with an answer, "
-    "without the time in the queue, and its distribution-free 95 % bounds; an open bound is null."
+    "p50_ms_value, p95_ms_value and p99_ms_value are order statistics of the durations of trials with an answer; the "
+    "time in the queue does not count. Keys in _low and _high are their distribution-free 95 % bounds; an open bound "
+    "is null."
 )
 _CONFIG_COLUMNS = (
     "provider_name",
@@ -38,14 +39,14 @@ class CellStatistics:
     """Statistics of one cell.
 
     Attributes:
-        scenario: slug of its scenario.
+        scenario: slug of the scenario.
         control: whether the scenario is a control.
-        tally: its counts.
+        tally: counts of the cell.
         answered: answered success.
         delivered: end-to-end success.
-        times: times of its trials with an answer.
-        decided: why sequential stopping added no more trials; empty if sequential stopping has not ended the cell, or
-            if the number of trials was fixed.
+        times: durations of the trials with an answer.
+        decided: why sequential stopping added no more trials, in words; empty if it has not ended the cell, or if the
+            number of trials was fixed.
     """
 
     scenario: str
@@ -63,13 +64,13 @@ class ConfigStatistics:
 
     Attributes:
         config: the configuration.
-        group: name of the group; empty if there is only one.
-        cells: its cells in that group.
-        tally: sums over the tool scenarios, or over the controls if there are no tool scenarios.
+        group: name of the group; empty if all configurations together have only one group.
+        cells: cells of the configuration in the group.
+        tally: sums of the counts of the tool scenarios, or of the controls if the group has no tool scenarios.
         answered: answered success of `tally`.
         delivered: end-to-end success of `tally`.
         control: answered success of the controls.
-        times: times of trials with an answer, of the same cells as `tally`.
+        times: durations of the trials with an answer, of the same cells as `tally`.
         cell_statistics: statistics of each cell.
     """
 

@@ -77,7 +77,10 @@ def iter_bundle_chunks(run_id: int, *, private: bool = False) -> Iterator[bytes]
 
 
 def _write_archive(selection: BundleSelection, file: IO[bytes]) -> PartWriter[Manifest]:
-    """Write the archive; its list of left-out data also names providers whose key could not be masked again."""
+    """Write the archive and yield after each trial.
+
+    The list of left-out data gets an entry for each provider whose key cannot be read, so that it is not masked again.
+    """
     known_secrets = load_known_secrets()
     unreadable_key_items = tuple(
         LeftOutItem(
@@ -100,7 +103,7 @@ class _BundleArchive:
 
     Attributes:
         masker: masker of all known secrets.
-        members: hashes and sizes of the members that were added.
+        members: hash and size of each member that `add` wrote, by its name.
     """
 
     archive: zipfile.ZipFile
@@ -108,20 +111,20 @@ class _BundleArchive:
     members: dict[str, Member] = field(default_factory=dict)
 
     def add(self, name: str, content: bytes) -> None:
-        """Mask secrets in a member, write the member and add its hash to `members`."""
+        """Mask secrets in a member, write the member and list it in `members`."""
         masked = self.masker.mask_body(content, join_parts=False)
         self.members[name] = build_member(masked)
         self.add_unlisted(name, masked)
 
     def add_unlisted(self, name: str, content: bytes) -> None:
-        """Write a member as it is, without adding it to `members`."""
+        """Write a member as it is, without listing it in `members`."""
         info = zipfile.ZipInfo(name, _FIXED_TIME)
         info.compress_type = zipfile.ZIP_DEFLATED
         self.archive.writestr(info, content)
 
 
 def _write_members(bundle_archive: _BundleArchive, selection: BundleSelection) -> PartWriter[Manifest]:
-    """Write all members and yield after each trial; the manifest, which lists the others, is the last member."""
+    """Write all members and yield after each trial; the last member is the manifest, which lists the others."""
     positions = _BundlePositions.build(selection)
     bundle_archive.add(RUN_NAME, _render_compact_json(_run_to_json(selection, positions)))
     if selection.cases:
@@ -152,7 +155,10 @@ def _write_members(bundle_archive: _BundleArchive, selection: BundleSelection) -
 
 @dataclass(frozen=True, slots=True)
 class _BundlePositions:
-    """Indexes in the bundle of configurations and cells, by id. Ids have no meaning in another installation."""
+    """Positions of configurations and cells in the lists of the bundle, by id in this database.
+
+    The bundle has positions instead of ids, which have no meaning in another installation.
+    """
 
     configs: dict[int, int]
     cells: dict[int, int]
@@ -186,9 +192,9 @@ def _run_to_json(selection: BundleSelection, positions: _BundlePositions) -> Jso
 
 
 def _configs_to_json(configs: Sequence[RunConfig]) -> list[JsonObject]:
-    """Return the configurations, each with the price from which its costs are computed.
+    """Return the configurations, each with the price from which its costs are computed, if it is known.
 
-    The price may follow from the provider, which does not exist in the installation that imports the bundle.
+    The price is written because it may follow from the provider, and an imported run has no provider.
     """
     prices = find_prices(RunConfig.objects.filter(pk__in=[config.pk for config in configs]))
     for config in configs:
@@ -218,7 +224,7 @@ def _mask_row(row: _Row, masker: Masker) -> _Row:
 
 
 def _build_source(run: Run) -> JsonObject:
-    """Return the id and title of the run in this installation, and the origin of an imported run."""
+    """Return the id and title of the run in this installation, its engine and, if it was imported, its origin."""
     origin = {name: run.origin.get(name) for name in ("kind", "sha256", "made_at", "source")}
     return {
         "run": run.pk,
@@ -230,9 +236,7 @@ def _build_source(run: Run) -> JsonObject:
 
 
 def _render_compact_json(value: object) -> bytes:
-    """Return a value as compact ASCII JSON; keys keep their order.
-
-    Equal values with keys in the same order give equal bytes.
+    """Return a value as compact ASCII JSON, with the keys in their order.
 
     Raises:
         ValueError: the value contains NaN or an infinity.
