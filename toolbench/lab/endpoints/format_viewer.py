@@ -86,8 +86,8 @@ class FormatReadings:
 
     Attributes:
         auto: the result of the format `auto`, which detects formats by start markers and by names of the tools.
-        others: the results of the other formats for which `has_result` is true, those with calls first.
-        formats_without_result: names of the other formats, which read only plain text.
+        others: the results of all formats but `auto` for which `has_result` is true, those with calls first.
+        formats_without_result: names of the formats for which `has_result` is false: they read only plain text.
     """
 
     auto: FormatReading

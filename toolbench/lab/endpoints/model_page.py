@@ -31,7 +31,7 @@ class CapabilityRow:
         source: declared, probed or measured; "" if the capability is unknown.
         who: the declaration, probe or trials that the value comes from, in words; "" if the capability is unknown.
         at: when the value was declared or seen; None if that is unknown.
-        overruled_values: (source, value) pairs in words, one for each source whose different value was overruled.
+        overruled_values: (source, value) in words of each capability record whose different value was overruled.
     """
 
     name: str
@@ -56,7 +56,7 @@ class ModelPage:
         capabilities: one row for each capability, known ones first.
         probes: the last `MAX_PROBES_SHOWN` probes, newest first.
         proposal: the preset that the capabilities suggest.
-        causes: possible causes of calls that are written in the text.
+        causes: possible causes of calls that the model writes into its text.
         refused: parameters that the endpoint refused in runs and that the model's workarounds do not omit yet.
         max_requests: the maximum number of requests of one execution of a conformance probe, with retries.
     """

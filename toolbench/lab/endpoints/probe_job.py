@@ -222,15 +222,15 @@ def _run_claimed_probe(claimed: ClaimedProbe, is_stopping: Callable[[], bool]) -
 
 
 def _resolve_endpoint(claimed: ClaimedProbe) -> tuple[Endpoint, ServiceAddress | None]:
-    """Return the endpoint of the probe's model with the time limits of a probe, and the address of its local server.
+    """Return the endpoint of the probe's model, and the address of the model's local server or None without one.
 
-    The address is None if the model has no local server.
+    The endpoint has the time limits of a probe.
 
     Raises:
-        ProbeInterruptedError: the local server is not ready, and probably stopped during an earlier execution: this is
-            neither the first execution nor one from `MAX_EXECUTIONS` on.
+        ProbeInterruptedError: the local server is not ready, and an earlier execution may have stopped it. In the first
+            execution, and from `MAX_EXECUTIONS` on, ServerNotReadyError is raised instead.
         ServedElsewhereError: another machine serves the model.
-        ServerNotReadyError: the local server is not ready, in any other execution.
+        ServerNotReadyError: the local server is not ready.
         KeyUnavailableError: the key cannot be read.
     """
     model = Model.objects.select_related("provider").get(pk=claimed.model_id)
@@ -290,6 +290,7 @@ class _ProbeRun:
                 if self.address is not None:
                     self._server = LocalServerCheck(self.address, self.endpoint, client, self._database)
                 await self._wait_for_slot()
+                # The model has to repeat this word in its call.
                 code_word = f"kestrel-{secrets.randbelow(9000) + 1000}"
                 prober = Prober(
                     self.endpoint,

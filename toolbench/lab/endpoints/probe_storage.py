@@ -1,6 +1,6 @@
 """Claims and results of probes.
 
-Results are stored only while the lease of the claim is valid. Times come from the clock of the database.
+Results are stored only if the probe still has the lease of the claim. Times come from the clock of the database.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ class ProbeLeaseLostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ClaimedProbe:
-    """A claimed probe. This process may store its results while `lease` is valid.
+    """A claimed probe. This process may store its results as long as the probe has this `lease`.
 
     Attributes:
         kind: a value of `Probe.Kind`.

@@ -23,7 +23,7 @@ def find_url_error(text: str, known_secrets: Iterable[str] = ()) -> str:
 
     Args:
         text: the base URL.
-        known_secrets: secrets of the provider; the URL must not contain them, also not percent-encoded.
+        known_secrets: secrets of the provider, which the URL must not contain, plain or percent-encoded.
     """
     if not text.strip():
         return "Enter the address, such as http://127.0.0.1:8000."
@@ -38,7 +38,7 @@ def find_prefix_error(text: str, known_secrets: Iterable[str] = ()) -> str:
 
     Args:
         text: the prefix.
-        known_secrets: secrets of the provider; the prefix must not contain them, also not percent-encoded.
+        known_secrets: secrets of the provider, which the prefix must not contain, plain or percent-encoded.
     """
     if error := _find_secret_error("prefix", text, "@" in text, known_secrets):
         return error

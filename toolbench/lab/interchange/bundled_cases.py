@@ -42,7 +42,7 @@ class BundledCase:
         title: name shown on pages.
         kind: a value of `CaseSet.Kind`.
         public: whether its set is public.
-        definition: JSON of the version as text, since requests send its keys in their order.
+        definition: JSON of the version as text, which keeps the order of its keys: requests send them in this order.
     """
 
     slug: str
@@ -154,7 +154,7 @@ def _check_definition(bundled_case: BundledCase) -> None:
 
 
 def _iter_names(slug: str) -> Iterator[str]:
-    """Yield the slug, then slugs whose last characters are replaced by `-2` to `-999`, so that none gets longer."""
+    """Yield the slug, then slugs whose last characters are replaced by `-2` to `-999`, so that none is too long."""
     yield slug
     for number in range(2, _MAX_NAME_NUMBER + 1):
         suffix = f"-{number}"

@@ -43,12 +43,12 @@ def _config_to_json(config: RunConfig) -> JsonObject:
 
 
 def _scenario_to_json(selection: BundleSelection, cell: Cell, seed_by_cell: Mapping[int, int]) -> JsonObject:
-    """Return prompts and tools of the instance of a cell's first trial, or a note if its version is not available.
+    """Return prompts and tools of the instance of a cell's first trial; a note if the scenario is not available here.
 
     Args:
         selection: the selection.
         cell: a cell of the scenario.
-        seed_by_cell: instance seed of the first trial of each cell, by the cell's id; 0 is used for a cell without one.
+        seed_by_cell: instance seed of the first trial of each cell, by the cell's id; a cell without trials gets 0.
     """
     local_name, seed = selection.names.get(cell.scenario, cell.scenario), seed_by_cell.get(cell.pk, 0)
     scenario_fields = {"scenario": cell.scenario, "version": cell.scenario_version, "instance_kind": cell.instance_kind}

@@ -29,7 +29,8 @@ class UnknownRunError(BundleError):
 class BundleSelection:
     """Rows of a run for its bundle.
 
-    Scenarios of an imported run have the slugs of the imported file here, which may differ from those in this database.
+    The selection names the scenarios of an imported run as the imported file does. Their slugs in this database may
+    differ.
 
     Attributes:
         run: the run.
