@@ -49,7 +49,7 @@ class RateControlPage:
 
 
 def get_rate_control(provider: Provider) -> RateControlPage | None:
-    """Return the rate control of a provider with two queries; None if its settings do not limit the rate."""
+    """Return the rate control of a provider with two queries; None if it has no rate control."""
     settings = read_settings(provider)
     if not settings.is_active:
         return None
@@ -67,6 +67,6 @@ def get_rate_control(provider: Provider) -> RateControlPage | None:
 
 def list_rate_errors(requests_per_minute: int | None, tokens_per_minute: int | None) -> Iterator[tuple[str, str]]:
     """Yield the name of each limit with its error; the error is "" if the limit is valid."""
-    for name, value in (("requests_per_minute", requests_per_minute), ("tokens_per_minute", tokens_per_minute)):
-        is_valid = value is None or 1 <= value <= MAX_PER_MINUTE
+    for name, limit in (("requests_per_minute", requests_per_minute), ("tokens_per_minute", tokens_per_minute)):
+        is_valid = limit is None or 1 <= limit <= MAX_PER_MINUTE
         yield name, "" if is_valid else f"Enter 1 to {MAX_PER_MINUTE:,}, or leave the field empty for no limit."

@@ -67,10 +67,10 @@ class ProviderRow:
     Attributes:
         key: the source of the key in words, or the name of its environment variable.
         state: an outcome mark: "pass", "infra" or "na". A wrong key is not detected before it is used.
-        state_text: the state in words.
+        state_text: the state in words, such as why the provider cannot be used.
         model_count: the number of models that are not retired.
         run_count: the number of runs that use the provider, deleted ones included; 0 in the list of providers.
-        rate_control: the rate control; None in the list of providers, or if requests are never paced.
+        rate_control: the rate control; None in the list of providers, or if the provider has none.
         budget: the budget and the spending of this month; None in the list of providers, or if there is no budget.
         plan_query: query string of the page that plans a first run of the provider's models; "" in the list of
             providers, or if there are no models.
