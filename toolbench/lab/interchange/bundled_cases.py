@@ -107,10 +107,10 @@ def create_cases(bundled_cases: Sequence[BundledCase], scenario_names: Iterable[
         InvalidRowError: there is no free slug for a scenario.
     """
     ordered = sorted(bundled_cases, key=lambda bundled_case: (bundled_case.slug, bundled_case.version))
-    by_slug = {slug: tuple(group) for slug, group in groupby(ordered, lambda bundled_case: bundled_case.slug)}
+    versions_by_slug = {slug: tuple(group) for slug, group in groupby(ordered, lambda bundled_case: bundled_case.slug)}
     new_names: dict[str, str] = {}
-    for slug in sorted({*by_slug, *scenario_names}):
-        versions = by_slug.get(slug, ())
+    for slug in sorted({*versions_by_slug, *scenario_names}):
+        versions = versions_by_slug.get(slug, ())
         new_names[slug] = next((name for name in _iter_names(slug) if _is_name_usable(name, versions)), "")
         if not new_names[slug]:
             raise InvalidRowError(f"there is no free name for the test case {slug}")
