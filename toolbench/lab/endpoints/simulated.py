@@ -52,7 +52,7 @@ def build_simulated_models(provider: Provider) -> dict[str, Model]:
             canonical=f"simulated/{persona.slug}",  # only for new rows: a user may have changed it
             true_rates=persona.true_rates,
             note=persona.sentence,
-            workarounds=list(persona.workarounds),  # the published rates of production need them
+            workarounds=list(persona.workarounds),  # the true rates of the strategy production assume them
         )
         for persona in load_personas().values()
         if provider.wire in persona.wires
@@ -79,10 +79,10 @@ def get_simulated_models() -> tuple[SimulatedModelRow, ...]:
     """
     chat_only = {"provider__kind": Provider.Kind.SIMULATED, "provider__wire": Provider.Wire.CHAT}
     models = Model.objects.filter(**chat_only, retired=False).select_related("provider")
-    names = {scenario.slug for scenario in list_scenarios()}
-    return tuple(SimulatedModelRow(model, _find_scenario_rates(model.true_rates, names)) for model in models)
+    slugs = {scenario.slug for scenario in list_scenarios()}
+    return tuple(SimulatedModelRow(model, _find_scenario_rates(model.true_rates, slugs)) for model in models)
 
 
-def _find_scenario_rates(true_rates: Mapping[str, Any], names: Collection[str]) -> Mapping[str, Mapping[str, float]]:
+def _find_scenario_rates(true_rates: Mapping[str, Any], slugs: Collection[str]) -> Mapping[str, Mapping[str, float]]:
     group_rates = [true_rates.get(group) for group in ("tools", "control")]
-    return {name: rates for name, rates in true_rates.items() if name in names and rates not in group_rates}
+    return {slug: rates for slug, rates in true_rates.items() if slug in slugs and rates not in group_rates}
