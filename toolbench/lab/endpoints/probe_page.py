@@ -58,7 +58,7 @@ class ProbePage:
             one, the cost by the model's price; None if that is unknown.
         awaited: the running probe of the same provider that this queued probe waits for; None if this probe is not
             queued or no probe is running.
-        proposal: the preset that follows from the capabilities that the probe found.
+        proposal: the preset that the capabilities found by the probe suggest.
         shown: the requested exchange; None if none was requested or it does not exist.
     """
 

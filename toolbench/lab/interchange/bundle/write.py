@@ -79,7 +79,8 @@ def iter_bundle_chunks(run_id: int, *, private: bool = False) -> Iterator[bytes]
 def _write_archive(selection: BundleSelection, file: IO[bytes]) -> PartWriter[Manifest]:
     """Write the archive and yield after each trial.
 
-    The list of left-out data gets an entry for each provider whose key cannot be read and so is not masked again.
+    The list of left-out data gets an entry for each provider with a secret that cannot be read and so is not masked
+    again.
     """
     known_secrets = load_known_secrets()
     unreadable_key_items = tuple(
