@@ -288,3 +288,32 @@ async def test_slots_hints_claim_ahead_at_rate_of_finished_trials() -> None:
     assert slots.build_hints(claims_ahead=True).ahead == MAX_WAITING_TRIALS  # the three have slots now
     for task in tasks:
         task.cancel()
+
+
+@in_event_loop
+async def test_slots_end_of_claim_clears_freed_only_if_enough_trials_wait() -> None:
+    slots = Slots(lambda: 100.0)
+    finish(slots, 8)  # in at most half a second, so 16 trials should wait
+    for lease in slots.build_hints().finished_leases:
+        slots.mark_stored(lease)
+    few = await start_waiting(slots, *make_trials(8))
+    slots.end_claim()
+    assert slots.freed.is_set()
+    enough = await start_waiting(slots, *make_trials(1))
+    slots.end_claim()
+    assert not slots.freed.is_set()
+    for task in (*few, *enough):
+        task.cancel()
+
+
+@in_event_loop
+async def test_slots_end_of_claim_keeps_freed_while_slot_is_free() -> None:
+    slots, (trial,) = Slots(lambda: 100.0), make_trials(1)
+    slots.hold(trial)
+    slots.set_share(0)  # so that no waiting trial gets the slot
+    tasks = await start_waiting(slots, *make_trials(5))
+    slots.mark_finished(trial.lease)
+    slots.end_claim()
+    assert slots.freed.is_set()
+    for task in tasks:
+        task.cancel()

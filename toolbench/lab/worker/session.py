@@ -31,7 +31,9 @@ P = ParamSpec("P")
 logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 0.3  # longest wait for a freed slot; then the session claims again
-GATHER_SECONDS = 0.03  # time from a freed slot to the claim, so that one claim can use more slots
+SUPPLIED_SECONDS = 1.0  # the same while enough trials wait for a slot
+# Time from a claim until its trials wait for slots, and from a freed slot to the claim, which can then use more slots.
+GATHER_SECONDS = 0.03
 SERVE_WAITING_SECONDS = 0.5  # pause between two attempts to acquire slots for trials that were claimed ahead
 CHECK_RUNS_SECONDS = 0.8  # pause between two checks of the states of runs
 LAG_INTERVAL_SECONDS = 0.1
@@ -201,7 +203,7 @@ class WorkerSession:
     async def _claim(self, context: SessionContext, group: asyncio.TaskGroup) -> bool:
         """Claim once and start the claimed trials; unless the batch was full, wait for a free slot.
 
-        The wait ends after IDLE_SECONDS.
+        The wait ends after IDLE_SECONDS, or after SUPPLIED_SECONDS while enough trials wait for a slot.
 
         Returns:
             False if no work is left for this session.
@@ -224,6 +226,8 @@ class WorkerSession:
                 return False
             if not self._jobs and not await self._query_thread.run(has_queued_trials, self._provider_id):
                 return False
+        await asyncio.sleep(GATHER_SECONDS)
+        self._slots.end_claim()
         await self._wait_for_slot()
         await asyncio.sleep(GATHER_SECONDS)
         return True
@@ -266,7 +270,7 @@ class WorkerSession:
 
     async def _wait_for_slot(self) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(IDLE_SECONDS):
+            async with asyncio.timeout(SUPPLIED_SECONDS if self._slots.has_enough_waiting() else IDLE_SECONDS):
                 await self._slots.freed.wait()
 
     async def _serve_waiting(self) -> None:

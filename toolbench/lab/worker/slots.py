@@ -18,7 +18,7 @@ from uuid import UUID
 
 MAX_UNSTORED_TRIALS = 500  # finished trials that are not stored; from this number on, no slot is handed over
 # As many trials are claimed ahead as finish in this time. More are claimed once half of them have a slot.
-AHEAD_SECONDS = 0.5
+AHEAD_SECONDS = 1.0
 MAX_WAITING_TRIALS = 128
 _MIN_RATE_SECONDS, _MAX_RATE_SECONDS = 0.5, 2.0  # shortest and longest time over which finished trials are counted
 
@@ -101,6 +101,18 @@ class Slots:
         self._share = share
         self._hand_over()
 
+    def has_enough_waiting(self) -> bool:
+        """Return whether no further trial has to be claimed ahead for now."""
+        return len(self._waiting) > self._count_wanted() // 2
+
+    def end_claim(self) -> None:
+        """Clear `freed`, which may have been set during a claim, if the claimed trials are enough for now.
+
+        Call it when the trials that were claimed ahead wait for their slots.
+        """
+        if not self._free and self.has_enough_waiting():
+            self.freed.clear()
+
     @property
     def _may_start_waiting(self) -> bool:
         """Whether a free slot may be given to a trial that was claimed ahead.
@@ -160,7 +172,7 @@ class Slots:
             slot.holder, slot.confirmed_at = None, confirmed_at
             self._free[slot.counted.lease] = slot
             self._hand_over()
-        if slot is None or slot.holder is None or len(self._waiting) <= self._count_wanted() // 2:
+        if slot is None or slot.holder is None or not self.has_enough_waiting():
             self.freed.set()
 
     def _hand_over(self) -> None:
