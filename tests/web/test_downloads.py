@@ -49,6 +49,6 @@ def test_iter_markdown_escapes_column_separators() -> None:
     assert lines[3] == "| a\\|b&lt;i> | - | 0.5 |"
 
 
-def test_iter_markdown_uses_brief_columns_of_table() -> None:
-    lines = "".join(iter_markdown(replace(TABLE, brief=("cost", "model")))).splitlines()
+def test_iter_markdown_uses_markdown_columns_of_table() -> None:
+    lines = "".join(iter_markdown(replace(TABLE, markdown_columns=("cost", "model")))).splitlines()
     assert lines[-1] == "| 0.5 | a\\|b&lt;i> |"

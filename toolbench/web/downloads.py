@@ -84,8 +84,8 @@ def iter_json_lines(table: StreamedTable) -> Iterator[str]:
 
 
 def iter_markdown(table: StreamedTable) -> Iterator[str]:
-    """Yield the table as lines of Markdown, only with its `brief` columns if it names some."""
-    column_indexes = [table.columns.index(name) for name in table.brief or table.columns]
+    """Yield the table as lines of Markdown, only with its `markdown_columns` if it names some."""
+    column_indexes = [table.columns.index(name) for name in table.markdown_columns or table.columns]
     yield f"# {table.title}\n\n"
     yield from (f"- {note}\n" for note in table.notes)
     yield f"\n{_render_row([table.columns[index] for index in column_indexes])}\n"

@@ -1,4 +1,4 @@
-"""Version of the stored pools, and the check whether they are up to date."""
+"""Version of the stored pools (CellPool and CausePool), and the check whether they are up to date."""
 
 from uuid import UUID
 
@@ -6,18 +6,19 @@ from django.db.models import Exists, OuterRef, Q
 
 from toolbench.lab.models import Cell, PoolState, Run, RunChange
 
-ENDED = Q(state__in=Run.ENDED)
+ENDED = Q(state__in=Run.ENDED)  # condition on runs
 
 
 def read_usable_version(*obstacles: Exists) -> UUID | None:
     """Return the version of the pools if they are up to date, with one query.
 
     Args:
-        obstacles: further rows that, if they exist, make the pools outdated.
+        obstacles: further conditions on rows. If such a row exists, the pools count as outdated.
 
     Returns:
-        The version; None before the first refresh, while a pooled run is deleted, runs again, has changed or has cells
-        to recompute, and while an obstacle exists.
+        The version. It is None before the first refresh, and until the next refresh if a pooled run was deleted or
+        reopened, or its cells were recomputed. It is also None while a pooled run has cells to recompute and while an
+        obstacle exists.
     """
     has_changed = Exists(RunChange.objects.filter(run=OuterRef("pk")))
     outdated_runs = Run.objects.filter(pooled=True).filter(~ENDED | Q(deleted_at__isnull=False) | has_changed)
@@ -27,11 +28,14 @@ def read_usable_version(*obstacles: Exists) -> UUID | None:
 
 
 def find_pool_version(scope: Q) -> UUID | None:
-    """Return the version of the pools if every run of `scope` that is not deleted is pooled; one query.
+    """Return the version of the pools if all runs of a scope are pooled, with one query.
 
     The figures of these runs do not change while the version is the same.
 
+    Args:
+        scope: condition on runs; deleted runs are ignored.
+
     Returns:
-        The version; None while such a run is not pooled, and in the cases of `read_usable_version`.
+        The version; None while a run of the scope is not pooled, and if `read_usable_version` returns None.
     """
     return read_usable_version(Exists(Run.objects.filter(scope, deleted_at=None, pooled=False)))

@@ -1,9 +1,9 @@
 """Sums over the cells of many runs, read from stored pools if the runs have ended.
 
-A pool (CellPool) holds the sums over all ended runs with one configuration, scenario and version. Runs of the
-playground are in no pool and in no sum over all runs. Runs that are not pooled are summed from their cells on every
-call. A refresh computes a pool from all of its cells, so no stored sum is ever incremented. If a pooled run has changed
-since the last refresh, all runs are summed from their cells, so that pages are exact.
+A pool (CellPool) is a row of sums over the cells of ended runs with the same configuration and scenario version. Runs
+of the playground are in no pool and in no sum over all runs. Runs that are not pooled are summed from their cells on
+every call. A refresh computes a pool from all of its cells, so no stored sum is ever incremented. If a pooled run has
+changed since the last refresh, all runs are summed from their cells, so that pages are exact.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ from toolbench.lab.models import Cell, CellPool, PoolState, Run, RunConfig, Tria
 SumRow = dict[str, Any]  # sums over cells by column: a row of CellPool, or of a query over cells with the same columns
 
 CONFIRMATION_PURPOSE = "confirm"  # Run.purpose of confirmation runs, which the choice of a configuration ignores
-MORE_TRIALS_PURPOSE = "decide"  # Run.purpose of a run of missing trials; the decision that planned them counts them
+MORE_TRIALS_PURPOSE = "decide"  # Run.purpose of a run of the trials that a decision lacks; the decision counts them
 CONFIG_FIELDS = (
     "provider_name", "provider_kind", "model_name", "profile", "strategy", "method", "examples", "tool_use_mode",
     "stream", "policy_hash",
@@ -39,9 +39,9 @@ MAX_RUNS_PER_REFRESH = 500
 _ID_ARRAYS = ("config_ids", "cell_ids", "run_ids")
 _TEXT_ARRAYS = ("engines", "purposes", "canonicals", "prompts")
 _ARRAYS = (*_ID_ARRAYS, *_TEXT_ARRAYS)
-_TIMES = ("all_durations", "all_first_tokens")
+_TIME_ARRAYS = ("all_durations", "all_first_tokens")
 _INSTANCE_KEY = ("simulated", "imported", *CONFIG_FIELDS, "instance_kind", "scenario_version")
-_SUMS = tuple(column.name for column in CellPool._meta.concrete_fields if isinstance(column, DecimalField))
+_DECIMAL_SUMS = tuple(column.name for column in CellPool._meta.concrete_fields if isinstance(column, DecimalField))
 _FLAGS = (*RUN_FIELDS, "mixed_upstreams")
 _NULLABLE_SUMS = {"sum_error", "sum_cost"}
 _REFRESH_LOCK_ID = 7_310_421  # key of the advisory lock that allows one refresh at a time
@@ -51,11 +51,14 @@ _IS_CONFIRMING = Case(
 
 
 def sum_cells(cells: QuerySet[Cell], *extra_keys: str) -> list[SumRow]:
-    """Return the sums over cells: a row for each configuration, scenario version and kind of run.
+    """Return the sums over cells: a row for each combination of RUN_FIELDS, SUM_ROW_KEY and `extra_keys`.
 
     Args:
         cells: the cells to add up.
         extra_keys: further columns of cells to group by.
+
+    Returns:
+        The rows, ordered by these columns.
     """
     key = (*RUN_FIELDS, *SUM_ROW_KEY, *extra_keys)
     config_columns = {name: F(f"config__{name}") for name in CONFIG_FIELDS}
@@ -70,7 +73,8 @@ class RunSums:
 
     Attributes:
         rows: in no order; several rows may have the same SUM_ROW_KEY.
-        version: equal versions have equal rows, so results can be cached by it; None if sums may change at any time.
+        version: while it is the same, the same arguments of `sum_all_runs` give the same rows, so results can be cached
+            by it; None if the sums may change at any time.
     """
 
     rows: list[SumRow]
@@ -98,21 +102,21 @@ def sum_all_runs(chosen: ResultFilter, *, simulated: bool, imported: bool) -> Ru
 
 
 def list_choices(*, simulated: bool, imported: bool, runs: Sequence[int] = ()) -> Mapping[str, tuple[str, ...]]:
-    """Return the models, profiles, strategies and scenarios that runs have used, with one query.
+    """Return the names of the models, profiles, strategies and scenarios in runs, with one query.
 
     Args:
         simulated: True for runs of simulated models, False for the other runs.
         imported: True for imported runs, False for the other runs.
-        runs: ids of the runs to read; if there are any, `simulated` and `imported` are ignored.
+        runs: ids of the runs to read, for which `simulated` and `imported` are ignored; () for all runs.
 
     Returns:
-        The sorted names by URL parameter.
+        The sorted names by URL parameter, a key of CHOICE_COLUMNS.
     """
     columns = tuple(CHOICE_COLUMNS.values())
     cells = Cell.objects.filter(run__deleted_at=None).order_by()
     cell_columns = [column if column == "scenario" else f"config__{column}" for column in columns]
     if runs:
-        # The second filter, which changes no result, saves PostgreSQL reading all configurations.
+        # The condition on config__run changes no result. It keeps PostgreSQL from reading all configurations.
         rows = set(cells.filter(run__in=runs, config__run__in=runs).values_list(*cell_columns).distinct())
     else:
         scope = {"simulated": simulated, "imported": imported}
@@ -137,7 +141,7 @@ def merge_rows(rows: Iterable[Mapping[str, Any]], key: Sequence[str]) -> list[Su
     """Add up the rows with an equal key.
 
     Returns:
-        The sums, ordered by the key. Each has a further column `hashes`: the policy hashes of its rows.
+        A sum for each key, ordered by the key, with a further column `hashes`: the policy hashes of the added rows.
     """
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -146,13 +150,14 @@ def merge_rows(rows: Iterable[Mapping[str, Any]], key: Sequence[str]) -> list[Su
 
 
 def refresh_pools(max_runs: int = MAX_RUNS_PER_REFRESH) -> int:
-    """Pool up to `max_runs` runs that have ended, and update the pools of changed runs.
+    """Add up to `max_runs` runs that have ended to the pools, and update the pools of changed runs.
 
-    The pools of every model of these runs are computed from all pooled runs. A RunChange that is committed meanwhile is
-    kept for the next refresh.
+    The pools of every model in these runs are computed again, from all pooled runs. A RunChange that is committed
+    during the refresh is kept for the next one.
 
     Returns:
-        How many runs had changed or were added to the pools; 0 if another process is refreshing.
+        How many runs had changed or were added to the pools; 0 if another process is refreshing the pools. Runs of the
+        playground are not counted when they are marked as pooled.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_REFRESH_LOCK_ID])
@@ -199,7 +204,8 @@ class _PoolCache:
     """The pools of one version in memory. A new version gets a new object, so threads need no lock.
 
     Attributes:
-        rows: rows of the pools by the values of `simulated` and `imported`.
+        version: None while nothing is cached.
+        rows: rows of the pools, by the values of `simulated` and `imported` in this order.
     """
 
     version: UUID | None = None
@@ -210,7 +216,7 @@ _cache = _PoolCache()
 
 
 def _load_pools(version: UUID, scope: Mapping[str, bool]) -> list[SumRow]:
-    """Return the rows of the pools. They are shared between calls and must not be modified."""
+    """Return the rows of the pools in a scope. They are shared between calls and must not be modified."""
     global _cache
     cache = _cache
     if cache.version != version:
@@ -222,25 +228,28 @@ def _load_pools(version: UUID, scope: Mapping[str, bool]) -> list[SumRow]:
 
 
 def _read_pool(row: Mapping[str, Any]) -> SumRow:
-    """Return the row in the form of `sum_cells`: without its id, and with sums of whole numbers as int."""
-    return {name: value for name, value in row.items() if name != "id"} | {name: int(row[name]) for name in _SUMS}
+    """Return the row as `sum_cells` would: without its id, and with int instead of Decimal."""
+    return {name: value for name, value in row.items() if name != "id"} | {
+        name: int(row[name]) for name in _DECIMAL_SUMS
+    }
 
 
 def _merge_group(rows: Sequence[Mapping[str, Any]]) -> SumRow:
-    """Add up rows; a column that cannot be added up keeps the value of the first row.
+    """Add up at least one row; a column that this docstring does not name keeps the value of the first row.
 
-    Arrays are united and times are concatenated. `sum_error` is the smallest known one, `sum_cost` the sum of the known
-    ones, and a flag is set if any row sets it.
+    Columns `sum_…` are added, but `sum_error` is the smallest known value, and unknown costs are left out of
+    `sum_cost`. Arrays are united, times are concatenated, and a flag is set if any row sets it. `first` and `last` span
+    all rows. `repeated` is None for several rows, and `hashes` has the policy hashes of all rows.
     """
     hashes = tuple(sorted({row["policy_hash"] for row in rows}))
     if len(rows) == 1:
         return {**rows[0], "hashes": hashes}
-    merged = {**rows[0], "repeated": None}  # unknown, since rows may share an instance
+    merged = {**rows[0], "repeated": None}  # unknown, since the same instance may be in several rows
     for name in rows[0].keys() - {"repeated"}:  # only rows of pools have this column
         values = [row[name] for row in rows]
         if name in _ARRAYS:
             merged[name] = sorted({item for items in values for item in items})
-        elif name in _TIMES:
+        elif name in _TIME_ARRAYS:
             merged[name] = b"".join(bytes(times or b"") for times in values)
         elif name in _NULLABLE_SUMS:
             known_values = [value for value in values if value is not None]
@@ -264,10 +273,10 @@ def _delete_run_changes(cursor: Any) -> list[int]:
 
 
 def _choose_runs(recomputed_ids: Sequence[int], max_runs: int) -> list[int]:
-    """Set which runs are pooled; return the ids of the runs whose pools have to be written.
+    """Update `Run.pooled` of all runs; return the ids of the runs whose pools have to be written.
 
     Args:
-        recomputed_ids: ids of the runs with recomputed cells.
+        recomputed_ids: ids of the runs whose cells were recomputed since the last refresh.
         max_runs: how many runs may be added to the pools.
     """
     has_ended = ENDED & Q(deleted_at=None)
@@ -282,7 +291,7 @@ def _choose_runs(recomputed_ids: Sequence[int], max_runs: int) -> list[int]:
 
 
 def _write_pools(run_ids: Sequence[int]) -> None:
-    """Replace the pools of every model of these runs by sums over all pooled runs; set a new version."""
+    """Replace the pools of every model in these runs by sums over all pooled runs; set a new version."""
     models = set(RunConfig.objects.filter(run__in=run_ids).order_by().values_list("provider_name", "model_name"))
     for provider_name, model_name in sorted(models):
         CellPool.objects.filter(provider_name=provider_name, model_name=model_name).delete()

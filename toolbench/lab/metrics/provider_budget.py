@@ -1,6 +1,6 @@
-"""Monthly budgets of providers, and what their trials and the gateway's requests cost in a month.
+"""Budgets of providers per calendar month (UTC), and what their trials and the gateway's requests cost in a month.
 
-A month is a calendar month in UTC. The costs of probes are not included, nor are unknown costs.
+The costs of probes are not included, nor are unknown costs.
 """
 
 import math
@@ -18,7 +18,7 @@ from toolbench.lab.models import GatewaySpending, Provider, RunConfig
 from toolbench.lab.sql import load_statement
 
 MIN_BUDGET = 0.01  # dollars
-MAX_BUDGET = 1_000_000.0
+MAX_BUDGET = 1_000_000.0  # dollars
 
 
 class BudgetReachedError(Exception):
@@ -27,19 +27,20 @@ class BudgetReachedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ProviderBudget:
-    """The budget of a provider and what its trials and the gateway's requests cost in this month.
+    """The budget of a provider, and what its trials and the gateway's requests to it cost in this month.
 
     Attributes:
+        provider: name of the provider.
         dollars: the budget.
-        spent: dollars: the sum of the known costs of trials that ended in the month, and of the gateway's requests.
+        spent: sum of the known costs, in dollars, of the trials that ended in the month and of the gateway's requests.
         known: number of trials that ended in the month and whose cost is known.
         unknown: number of trials that ended in the month and whose cost is unknown.
-        running: number of trials in flight.
+        running: number of trials in state `running` now.
         concurrency: the concurrency limit; with an adaptive limit, its maximum.
         month: the first moment of the month.
-        gateway_spent: dollars: the part of `spent` that the gateway's requests cost.
-        gateway_known: number of the gateway's requests whose cost is known.
-        gateway_unknown: number of the gateway's answered requests whose cost is unknown.
+        gateway_spent: the part of `spent`, in dollars, that the gateway's requests cost.
+        gateway_known: number of the gateway's requests in the month whose cost is known.
+        gateway_unknown: number of the gateway's answered requests in the month whose cost is unknown.
     """
 
     provider: str
@@ -56,7 +57,7 @@ class ProviderBudget:
 
     @property
     def is_reached(self) -> bool:
-        """Whether no new trial may start."""
+        """Whether the budget is spent, so that no new trial may start."""
         return self.spent >= self.dollars
 
     @property
@@ -66,7 +67,7 @@ class ProviderBudget:
 
     @property
     def sentence(self) -> str:
-        """The message for a budget that is reached, with what to do."""
+        """The message for a spent budget, which says what to do."""
         return (
             f"{self.provider} has spent {render_dollars(self.spent)} of its budget of {render_dollars(self.dollars)} "
             f"for {self.month:%B %Y} (UTC), so no new trial starts. Raise the budget on the provider's page, "
@@ -76,11 +77,12 @@ class ProviderBudget:
     def count_affordable(self) -> int | None:
         """Return how many more trials may start now.
 
-        Each running trial is assumed to cost the mean of the month. If no cost is known yet, trials may start up to the
-        concurrency limit. If no trial is running and the budget is not reached, the result is at least 1.
+        Each running and each further trial is assumed to cost the mean of the month's trials with a known cost. While
+        there is no such trial, trials may start up to the concurrency limit. If no trial is running and the budget is
+        not reached, the result is at least 1.
 
         Returns:
-            The number; None for any number, if the trials of the month cost nothing.
+            The number; None for any number, because the month's trials with a known cost cost nothing.
         """
         if self.is_reached:
             return 0
@@ -93,7 +95,7 @@ class ProviderBudget:
 
 
 class _MonthSpending(NamedTuple):
-    """Columns of month_spending.sql, beside the provider."""
+    """A row of month_spending.sql without the provider."""
 
     known: int
     unknown: int
@@ -110,12 +112,12 @@ def compute_month_start() -> datetime:
 
 
 def get_provider_budget(provider: Provider) -> ProviderBudget | None:
-    """Return the budget of a provider, with two queries; None if it has none."""
+    """Return the budget of a provider, with at most two queries; None if it has none."""
     return next(iter(load_budgets([provider])), None)
 
 
 def load_budgets(providers: Iterable[Provider]) -> tuple[ProviderBudget, ...]:
-    """Return the budgets of those providers that have one, in the given order, with two queries."""
+    """Return the budgets of those providers that have one, in the given order, with at most two queries."""
     budgeted = {provider.pk: provider for provider in providers if provider.budget_per_month is not None}
     if not budgeted:
         return ()
@@ -141,7 +143,12 @@ def _build_budget(provider: Provider, month: datetime, spending: _MonthSpending)
 
 
 def _sum_spending(provider_ids: Sequence[int], month: datetime) -> dict[int, _MonthSpending]:
-    """Return what each provider's trials and gateway requests cost in a month, by provider id, with two queries."""
+    """Return what each provider's trials and gateway requests cost since a month began, by provider id.
+
+    Args:
+        provider_ids: the providers; the result has a key for each.
+        month: the first moment of the present month.
+    """
     has_run_this_month = Q(run__finished_at=None) | Q(run__finished_at__gte=month)
     prices = find_prices(RunConfig.objects.filter(has_run_this_month, provider__in=provider_ids))
     configs, inputs, outputs = to_price_columns(prices)
@@ -160,7 +167,7 @@ def _sum_spending(provider_ids: Sequence[int], month: datetime) -> dict[int, _Mo
 
 
 def get_gateway_spending(provider: Provider, month: datetime) -> GatewaySpending:
-    """Return what the gateway's requests cost in a month, with one query.
+    """Return what the gateway's requests to a provider cost in a month, with one query.
 
     Args:
         provider: the provider.
@@ -173,7 +180,7 @@ def get_gateway_spending(provider: Provider, month: datetime) -> GatewaySpending
 
 
 def list_provider_budgets(provider_ids: Iterable[int]) -> tuple[ProviderBudget, ...]:
-    """Return the budgets of those providers that have one, in the order of their names, with three queries."""
+    """Return the budgets of those providers that have one, in the order of their names, with at most three queries."""
     return load_budgets(Provider.objects.filter(pk__in=set(provider_ids)).order_by("name"))
 
 
@@ -189,5 +196,5 @@ def check_provider_budgets(providers: Iterable[Provider]) -> None:
 
 
 def render_dollars(dollars: float) -> str:
-    """Return dollars as text with two decimals, or with four below one dollar."""
+    """Return dollars as text with two decimals, such as $1,234.50; below one dollar with four, such as $0.0312."""
     return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.4f}"

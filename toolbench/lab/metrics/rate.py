@@ -23,7 +23,7 @@ class Rate:
         target: percent; None without a target.
         distinct: number of distinct answers; None if they were not counted.
         withheld: whether no interval is shown, because a deterministic endpoint repeats its answers.
-        error: error probability of the anytime-valid interval; None for a 95 % interval of `method`.
+        error: error probability of an anytime-valid interval, such as 0.05; None for a 95 % interval of `method`.
         method: name of the method of a 95 % interval.
         weighted_share: the share with equally weighted scenarios; None if they are not weighted or it equals `k / n`.
     """
@@ -61,20 +61,20 @@ class Rate:
 
     @property
     def low_axis(self) -> float:
-        """Position of the lower end on the axis of a chart, in percent."""
+        """Position of the interval's lower end on the axis of a chart, in percent."""
         return round_half_up(100 * self.low, 1)
 
     @property
     def high_axis(self) -> float:
-        """Position of the upper end on the axis of a chart, in percent."""
+        """Position of the interval's upper end on the axis of a chart, in percent."""
         return round_half_up(100 * self.high, 1)
 
     @property
     def percent(self) -> str:
         """The share as text in whole percent.
 
-        If it would be 0 or 100 although `k` is neither 0 nor `n`, it has one decimal, and is "<0.1" or ">99.9" if that
-        would still be 0 or 100.
+        If `k` is neither 0 nor `n` but the text would be "0" or "100", it has one decimal, such as "99.6". If even that
+        would be "0.0" or "100.0", the text is "<0.1" or ">99.9".
         """
         exact = 100 * self.share
         whole = format_rounded(exact)
@@ -101,7 +101,7 @@ class Rate:
     def text(self) -> str:
         """The rate as text, such as `9/10 (90 %, 60 to 98)`.
 
-        The text is "–" without trials. Without an interval to show, the percentage is left out too: `9/10, 3 distinct`.
+        The text is "–" if `n` is 0. If the interval is withheld, the percentage is left out too: `9/10, 3 distinct`.
         The name of an anytime-valid interval follows its ends.
         """
         if not self.n:
@@ -115,8 +115,8 @@ class Rate:
     def target_status(self) -> str:
         """Position of the interval relative to the target: `clears`, `below` or `open`.
 
-        The position is `open` if the interval contains the target, or if there is no target, no trial or no shown
-        interval.
+        `clears`: the lower end is at least the target. `below`: the upper end is less than the target. `open`: neither
+        holds, or there is no target, `n` is 0 or the interval is withheld.
         """
         if self.target is None or not self.n or self.withheld:
             return "open"
@@ -131,7 +131,7 @@ class Rate:
 
     @property
     def status_text(self) -> str:
-        """The status in words, for screen readers."""
+        """The status in words, such as "clears 95" or "undecided", for screen readers."""
         if not self.n:
             return "no trials"
         return "undecided" if self.target_status == "open" else f"{self.target_status} {self.target:g}"
@@ -158,7 +158,7 @@ def build_rate(
         target: percent; None without a target.
         distinct: number of distinct answers; None if they were not counted.
         withheld: whether the interval is not shown; then the stopping design is ignored.
-        stopping: how the number of trials was decided.
+        stopping: how the number of trials was determined.
     """
     stopping = FIXED_STOPPING if withheld else stopping
     low, high = _compute_interval_cached(k, n, stopping)
@@ -168,9 +168,14 @@ def build_rate(
 def build_pooled_rate(
     k: int, n: int, pooled: PooledRate, *, distinct: int | None = None, withheld: bool = False
 ) -> Rate:
-    """Build the rate of `k` in `n` with share and interval of equally weighted scenarios.
+    """Build the rate of `k` in `n` with a share and an interval from equally weighted scenarios.
 
-    The other arguments are as in `build_rate`.
+    Args:
+        k: as in `build_rate`, over all scenarios.
+        n: as in `build_rate`, over all scenarios.
+        pooled: the share and the interval.
+        distinct: as in `build_rate`.
+        withheld: whether the interval is not shown.
     """
     share = pooled.share if n and abs(pooled.share - k / n) > _SHARE_TOLERANCE else None
     return Rate(
@@ -180,11 +185,11 @@ def build_pooled_rate(
 
 
 def count_trials_to_decide(rate: Rate) -> int | None:
-    """Return how many more trials would decide whether the target is met, if the share stayed the same.
+    """Return how many more trials would decide whether the target is met, if the share `k / n` stayed the same.
 
     Returns:
-        The number; None if it is decided already, if the share equals the target, if there is no target or no interval,
-        and with sequential stopping.
+        The number; None if the target is met or missed already, if the share equals the target, with sequential
+        stopping, and without a target, a trial or a shown interval.
     """
     if rate.target is None or not rate.n or rate.withheld or rate.error or rate.target_status != "open":
         return None

@@ -1,6 +1,6 @@
 """Counts of trials by scenario, and sums over repeated instances for the effective sample size.
 
-Only drawn instances are treated as repeated. Repeats of the published wording count as independent.
+Repeats of a drawn instance are correlated. Repeats of the published wording count as independent.
 """
 
 from collections import defaultdict
@@ -17,9 +17,9 @@ from toolbench.lab.models import Trial
 from toolbench.lab.models.trials import ANSWERED
 
 NO_CLUSTERS = ClusterSums()
-PASSED = Q(outcome=Trial.Outcome.PASS)
+PASSED = Q(outcome=Trial.Outcome.PASS)  # condition on trials, as is TRIED
 TRIED = Q(outcome__in=[Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA])
-_TRIAL_COLUMNS = ("instance_kind", "scenario_version")  # columns of the trial; all others are of its configuration
+_TRIAL_COLUMNS = ("instance_kind", "scenario_version")  # columns of the trial, as opposed to its configuration
 _COUNTS = {
     "passed": Count("pk", filter=PASSED),
     "late": Count("pk", filter=PASSED & Q(errors_retried__gt=0)),
@@ -34,10 +34,10 @@ class ScenarioCount:
 
     Attributes:
         config: id of the configuration.
-        passed: trials that passed.
-        late: trials that passed after a user had retried them because of an error.
-        answered: trials that passed, or failed other than by the trial deadline.
-        tried: trials that passed, failed or had an infrastructure error.
+        passed: number of trials that passed.
+        late: number of trials that passed after a user had retried them because of an error.
+        answered: number of trials that passed, or failed other than by the trial deadline.
+        tried: number of trials that passed, failed or had an infrastructure error.
     """
 
     config: int
@@ -50,31 +50,31 @@ class ScenarioCount:
 
 @dataclass(frozen=True, slots=True)
 class RepeatedSums:
-    """Sums over the drawn instances that were repeated.
+    """Sums over drawn instances with several trials; each instance is a cluster.
 
     Attributes:
-        delivery: sums for end-to-end success.
-        given: sums for answered success.
+        end_to_end: sums for end-to-end success.
+        answered: sums for answered success.
     """
 
-    delivery: ClusterSums = NO_CLUSTERS
-    given: ClusterSums = NO_CLUSTERS
+    end_to_end: ClusterSums = NO_CLUSTERS
+    answered: ClusterSums = NO_CLUSTERS
 
     def to_json(self) -> list[list[float]]:
-        """Return `delivery` and `given` as lists of numbers, for `from_json`."""
-        return [list(astuple(self.delivery)), list(astuple(self.given))]
+        """Return `end_to_end` and `answered` as lists of the fields of ClusterSums."""
+        return [list(astuple(self.end_to_end)), list(astuple(self.answered))]
 
     @classmethod
     def from_json(cls, document: list[list[float]]) -> "RepeatedSums":
-        """Return the sums that `to_json` wrote."""
-        return cls(*(ClusterSums(int(m), *sums) for m, *sums in document))
+        """Return the sums from the lists that `to_json` returned."""
+        return cls(*(ClusterSums(int(instance_count), *sums) for instance_count, *sums in document))
 
 
-RepeatedInstances = Mapping[tuple[Any, ...], RepeatedSums]
+RepeatedInstances = Mapping[tuple[Any, ...], RepeatedSums]  # by a key of `sum_repeated_instances`
 
 
 def count_scenarios(trials: QuerySet[Trial]) -> Iterator[ScenarioCount]:
-    """Yield the counts of each configuration and scenario, ordered by both, with one query."""
+    """Yield the counts of each configuration and scenario, ordered by configuration id and scenario, with one query."""
     grouped = trials.filter(TRIED).order_by("config_id", "scenario").values_list("config_id", "scenario")
     for row in grouped.annotate(**_COUNTS):
         yield ScenarioCount(*row)
@@ -85,10 +85,12 @@ def sum_repeated_instances(trials: QuerySet[Trial], key: Sequence[str]) -> Repea
 
     Args:
         trials: the trials to sum.
-        key: columns to group by: _TRIAL_COLUMNS, columns of configurations, and columns of runs after `run__`.
+        key: names of the columns to group by: _TRIAL_COLUMNS, columns of configurations such as `model_name`, and
+            columns of runs with a prefix, such as `run__imported`.
 
     Returns:
-        The sums by a tuple of the values of `key`, in its order, and the scenario.
+        The sums by a tuple: the values of these columns, in the order of `key`, and last the scenario. A group in which
+        no instance was repeated is missing.
     """
     columns = [name if name in _TRIAL_COLUMNS else f"config__{name}" for name in key] + ["scenario"]
     drawn = trials.filter(TRIED, instance_kind=DRAWN).order_by().values(*columns, "instance_seed")
@@ -97,8 +99,8 @@ def sum_repeated_instances(trials: QuerySet[Trial], key: Sequence[str]) -> Repea
         values = tuple(row[name] for name in columns)
         sums = sums_by_key[values]
         sums_by_key[values] = RepeatedSums(
-            sums.delivery + _build_cluster(row["passed"] - row["late"], row["tried"]),
-            sums.given + _build_cluster(row["passed"], row["answered"]),
+            sums.end_to_end + _build_cluster(row["passed"] - row["late"], row["tried"]),
+            sums.answered + _build_cluster(row["passed"], row["answered"]),
         )
     return sums_by_key
 
@@ -110,13 +112,13 @@ def _build_cluster(k: int, n: int) -> ClusterSums:
 def build_scenario_sample(
     k: int, n: int, repeated: ClusterSums, stopping: StoppingDesign = FIXED_STOPPING
 ) -> ScenarioSample:
-    """Build the sample of a scenario, with its effective counts if trials are clustered.
+    """Build the sample of a scenario, with effective counts if repeats of its instances are correlated.
 
     Args:
-        k: number of trials that count, such as those that passed.
+        k: number of successes, such as the trials that passed.
         n: number of all trials.
-        repeated: sums over the repeated instances among them; every other trial has a different instance.
-        stopping: how the number of trials was decided.
+        repeated: sums over the repeated instances of these trials. Every other trial counts as an instance of its own.
+        stopping: how the number of trials was determined.
     """
     single_n = max(0, n - int(repeated.n))
     single_k = min(single_n, max(0, k - int(repeated.k)))

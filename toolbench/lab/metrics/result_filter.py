@@ -9,11 +9,11 @@ from django.db.models import Q
 
 from toolbench.lab.query_params import QueryParams, clean_text, parse_whole_number
 
-MAX_CHOICES = 200  # per field
-# Column of a configuration, or "scenario", by URL parameter.
+MAX_CHOICES = 200  # values of one field
+# Columns by URL parameter: `scenario` is a column of cells and trials, the others are columns of configurations.
 CHOICE_COLUMNS = {"model": "model_name", "profile": "profile", "strategy": "strategy", "scenario": "scenario"}
 VALID_YEARS = range(1970, 3000)
-DATE_NAMES = ("after", "before")
+DATE_NAMES = ("after", "before")  # URL parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,10 @@ class ResultFilter:
     """Chosen configurations, scenarios and times; an empty field matches everything.
 
     Attributes:
-        models: full names of models.
+        models: names of models, as in `RunConfig.model_name`.
+        profiles: names of sampling profiles.
+        strategies: strategies, as in `RunConfig.strategy`.
+        scenarios: slugs of scenarios.
         after: first day (UTC) on which matching runs were created.
         before: last day (UTC) on which matching runs were created.
         upto: id of the newest run that matches; permanent links set it.
@@ -37,7 +40,10 @@ class ResultFilter:
 
     @classmethod
     def from_query(cls, query: QueryParams) -> tuple["ResultFilter", tuple[str, ...]]:
-        """Return the filter of these URL parameters, and the names of dates and ids that could not be read."""
+        """Return the filter of these URL parameters, and the names of those that could not be read.
+
+        Only `after`, `before` and `upto` can be unreadable.
+        """
         texts = {name: clean_text(query.get(name, "")) for name in (*DATE_NAMES, "upto")}
         days = {name: parse_day(texts[name]) for name in DATE_NAMES}
         upto = parse_whole_number(texts["upto"])
@@ -54,7 +60,7 @@ class ResultFilter:
         return result_filter, tuple(name for name, text in texts.items() if text and parsed[name] is None)
 
     def drop_single_choices(self) -> "ResultFilter":
-        """Return the filter without the fields in which one value is chosen."""
+        """Return the filter without the choices of fields in which only one value is chosen."""
         several = {name: values if len(values) > 1 else () for name, values in self.choices.items()}
         return replace(
             self,
@@ -66,12 +72,12 @@ class ResultFilter:
 
     @property
     def has_time(self) -> bool:
-        """Whether the filter depends on the date or the id of a run, which stored sums over runs do not have."""
+        """Whether the filter depends on the date or the id of a run, by which stored pools cannot be filtered."""
         return self.run_condition != Q()
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """URL parameters from which `from_query` makes the same filter."""
+        """Name and value of each URL parameter from which `from_query` makes the same filter."""
         choices = [(name, value) for name, values in self.choices.items() for value in values]
         days = [(name, day.isoformat()) for name in DATE_NAMES if (day := getattr(self, name)) is not None]
         return (*choices, *days, *([("upto", str(self.upto))] if self.upto is not None else []))
@@ -84,12 +90,12 @@ class ResultFilter:
 
     @property
     def excludes_new_runs(self) -> bool:
-        """Whether the filter ends at a past day or an existing run, so that a new run does not match."""
+        """Whether new runs do not match, because `before` is a past day or `upto` is set."""
         return self.upto is not None or (self.before is not None and self.before < datetime.now(UTC).date())
 
     @property
     def run_condition(self) -> Q:
-        """The condition of the dates and `upto`, for models with a foreign key `run`."""
+        """The condition of the dates and of `upto`, for database models with a foreign key `run`."""
         condition = Q()
         if self.after:
             condition &= Q(run__created_at__gte=_get_start_of_day(self.after))
@@ -110,7 +116,7 @@ class ResultFilter:
         return condition
 
     def matches(self, row: Mapping[str, Any]) -> bool:
-        """Return whether a row with the columns CHOICE_COLUMNS is chosen; dates and `upto` are ignored."""
+        """Return whether a row with the columns of CHOICE_COLUMNS matches; dates and `upto` are ignored."""
         return all(not values or row[CHOICE_COLUMNS[name]] in values for name, values in self.choices.items())
 
 
@@ -122,7 +128,7 @@ def _read_values(query: QueryParams, name: str) -> tuple[str, ...]:
 
 
 def parse_day(text: str) -> date | None:
-    """Return the day of a text in ISO form; None for any other text and for a year out of range."""
+    """Return the day of an ISO 8601 date such as 2026-02-28; None for other texts and a year not in VALID_YEARS."""
     try:
         day = date.fromisoformat(text)
     except ValueError:

@@ -1,7 +1,7 @@
 """Counts of answers with status 429 and 5xx, retries and back-off of trials.
 
-The steps of every execution of a trial are counted. An answer with status 200 counts too if its error code says that it
-is a rate limit or a server error.
+The steps of every execution of a trial are counted. An answer with another status, such as 200, counts too if its error
+code names a rate limit or a server error.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from toolbench.lab.models import Cell, Step, Trial
 from toolbench.lab.models.trials import ANSWERED, RETRY_RELEVANT_STEP
 from toolbench.lab.sql import load_statement
 
-# Codes of providers/data/outcomes.json.
+# Error codes of providers/data/outcomes.json.
 _RATE_LIMIT_CODES = ("rate_limited",)
 _SERVER_ERROR_CODES = ("server_error", "bad_gateway", "unavailable", "gateway_timeout", "overloaded", "server_failed")
 
@@ -27,11 +27,11 @@ def _render_codes(codes: tuple[str, ...]) -> str:
 
 _IS_429 = f"(step.status = 429 OR step.error_code IN ({_render_codes(_RATE_LIMIT_CODES)}))"
 _IS_5XX = f"(step.status BETWEEN 500 AND 599 OR step.error_code IN ({_render_codes(_SERVER_ERROR_CODES)}))"
-# Steps whose status is unknown, as in imported logs. A request that failed without a response has no status either,
-# but it is known that it got neither 429 nor 5xx.
+# Steps whose status is unknown, as in imported logs. Not among them: a request that failed without a response. It has
+# no status either, but certainly got neither 429 nor 5xx.
 _WITHOUT_STATUS = "(step.status IS NULL AND (step.ok IS NOT FALSE OR step.error_code = 'logged_error'))"
 
-# The same conditions for the ORM, by value of the filter "had".
+# Conditions on steps for the ORM, by value of the trial filter "had"; the first two are as _IS_429 and _IS_5XX.
 RETRY_CONDITIONS: Mapping[str, Q] = {
     "429": Q(status=429) | Q(error_code__in=_RATE_LIMIT_CODES),
     "5xx": Q(status__range=(500, 599)) | Q(error_code__in=_SERVER_ERROR_CODES),
@@ -52,9 +52,9 @@ class RetryCounts:
     """Counts of answers with status 429 and 5xx, retries and back-off.
 
     Attributes:
-        trials_429: trials with an answer with status 429.
-        trials_5xx: trials with an answer with status 5xx.
-        trials_retried: trials with a retry.
+        trials_429: number of trials with an answer with status 429.
+        trials_5xx: number of trials with an answer with status 5xx.
+        trials_retried: number of trials with a retry.
         backoff_ms: sum of the waits before retries.
         retries_known: False if the counts are incomplete: a step lacks its status, answered trials have no counted
             request, or a cell could not be computed.
@@ -75,25 +75,26 @@ class RetryCounts:
 
 
 def filter_by_retries(trials: QuerySet[Trial], had: str, *, starts_at_steps: bool) -> QuerySet[Trial]:
-    """Return the trials with an exchange of this kind, in any execution.
+    """Return the trials that have a step of one kind, in any execution.
 
     Args:
         trials: the trials to filter.
-        had: a key of RETRY_CONDITIONS; "" for no filter.
-        starts_at_steps: True to look up the trials of such steps, the newest first, which is faster if `trials` are
-            most of all trials; False to look up the steps of each trial.
+        had: the kind of step, a key of RETRY_CONDITIONS; "" for no filter.
+        starts_at_steps: True to find the steps first and then their trials, which is faster if `trials` are most of all
+            trials; False to look up the steps of each trial.
     """
     if not had:
         return trials
     steps = Step.objects.filter(RETRY_RELEVANT_STEP & RETRY_CONDITIONS[had])
     if starts_at_steps:
-        # `distinct` with a column keeps the order, which is that of a list of the newest trials.
+        # Django drops the order of a subquery, unless `distinct` names a column. The order is that of a list of the
+        # newest trials.
         return trials.filter(pk__in=steps.order_by("-trial_id").distinct("trial_id").values("trial_id"))
     return trials.filter(Exists(steps.filter(trial=OuterRef("pk"))))
 
 
 def annotate_retry_counts(trials: QuerySet[Trial]) -> QuerySet[Trial]:
-    """Add the columns TRIAL_RETRY_COLUMNS to trials: counts over all executions; None if they are unknown."""
+    """Add the columns TRIAL_RETRY_COLUMNS to trials: sums over all executions; None if they are unknown."""
     steps = Step.objects.filter(RETRY_RELEVANT_STEP, trial=OuterRef("pk")).order_by()
     is_unknown = Exists(steps.filter(_LACKS_STATUS)) | ANSWERED & Q(requests=0)
     aggregates: dict[str, Aggregate] = {
@@ -116,8 +117,8 @@ def annotate_retry_counts(trials: QuerySet[Trial]) -> QuerySet[Trial]:
 def count_retries(trials: QuerySet[Trial]) -> Mapping[str, RetryCounts]:
     """Return the counts of these trials by scenario, with two queries.
 
-    As in a tally, they are unknown if a step lacks its status, or if answered trials of a scenario have no counted
-    request.
+    As in a tally, the counts of a scenario are incomplete (`retries_known` is False) if a step lacks its status, or if
+    the scenario has answered trials and no request was counted.
     """
     steps = Step.objects.filter(RETRY_RELEVANT_STEP, trial__in=trials.order_by().values("pk")).order_by()
     grouped = steps.values("trial__scenario").annotate(
@@ -145,7 +146,7 @@ def count_retries(trials: QuerySet[Trial]) -> Mapping[str, RetryCounts]:
 
 
 def count_cell_retries(cells: QuerySet[Cell]) -> Mapping[str, RetryCounts]:
-    """Return the counts of the trials of cells by scenario from the cells' counters, with one query."""
+    """Return the counts of the trials of cells by scenario, from the counters of the cells, with one query."""
     rows = cells.order_by().values("scenario").annotate(**build_aggregates())
     return {row["scenario"]: _build_counts(build_tally(row)) for row in rows}
 

@@ -1,4 +1,7 @@
-"""Grouping of cells by scenario group, such as tools or a task pack. No rate spans two groups."""
+"""Grouping of cells by scenario group, such as `tools` or the name of a task pack.
+
+Groups are different kinds of tasks, so no rate of tool scenarios spans two of them.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -10,7 +13,7 @@ CONTROL_GROUP = "control"
 
 
 def group_cells(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
-    """Return the cells of each group, the default group first; {} without cells.
+    """Return the cells of each group by its name, the default group first and the others in order of their names.
 
     Controls are added to the first group; if there are only controls, they form the group CONTROL_GROUP.
     """
@@ -31,8 +34,8 @@ def group_cells_by_config(
     """Group the cells of each configuration by scenario group.
 
     Returns:
-        For each configuration and each of its groups, the configuration, the group's name and the cells. The name is ""
-        if there is only one group over all configurations.
+        For each configuration and each of its groups, the configuration, the group's name and the cells. A
+        configuration without cells is missing. The name is "" if the cells of all configurations are in the same group.
     """
     cells_by_config: dict[int, list[Cell]] = defaultdict(list)
     for cell in cells:
@@ -47,5 +50,5 @@ def group_cells_by_config(
 
 
 def build_group_sort_key(group: str) -> tuple[bool, str]:
-    """Return a sort key that puts the default group first."""
+    """Return a sort key that puts the default group first, and the others in order of their names."""
     return group != DEFAULT_GROUP, group

@@ -11,8 +11,8 @@ from typing import Any
 
 from django.db.models import Q
 
-CellRows = list[dict[str, Any]]  # sums over cells by column
-FINISHED_COUNTS = ("passed", "failed", "infra")
+CellRows = list[dict[str, Any]]  # each row has sums over cells, by column
+FINISHED_COUNTS = ("passed", "failed", "infra")  # counters of finished trials
 ModelKey = tuple[str, str]  # provider and model
 
 
@@ -21,7 +21,8 @@ class OmittedVersion:
     """A scenario version that a page leaves out because it counts another version.
 
     Attributes:
-        kind: the kind of instance.
+        scenario: slug of the scenario.
+        kind: the kind of instance, `drawn` or `parity` (the published wording).
     """
 
     scenario: str
@@ -30,7 +31,7 @@ class OmittedVersion:
 
     @property
     def token(self) -> str:
-        """The version and kind of instance as a token for query strings, `slug@version:kind`."""
+        """The token of the version and kind of instance in query strings: `slug@version:kind`."""
         return f"{self.scenario}@{self.version}:{self.kind}"
 
 
@@ -39,8 +40,9 @@ class ModelVersions:
     """Scenario versions of one model that a page treats differently from those of other models.
 
     Attributes:
-        left_out: versions that are not counted, since another one is the newest of the model with finished trials.
-        behind: versions that are counted for the model although another model has finished trials of a newer one.
+        left_out: versions that are not counted for the model, since another one is the newest as defined by
+            `split_newest_versions`.
+        behind: versions that are counted for the model, although another model has finished trials of a newer version.
     """
 
     left_out: tuple[OmittedVersion, ...]
@@ -55,10 +57,10 @@ def has_finished_trials(row: Mapping[str, Any]) -> bool:
 def split_newest_versions(rows: CellRows) -> tuple[CellRows, CellRows]:
     """Split rows into those of the newest version of their scenario and the others.
 
-    The newest version is the newest one with finished trials; if no version has any, it is the newest one of all.
+    A version without finished trials counts as the newest only if no version of the scenario has finished trials.
 
     Args:
-        rows: of one kind of instance, with `scenario`, `scenario_version` and the sums of `FINISHED_COUNTS`.
+        rows: rows of one kind of instance, with `scenario`, `scenario_version` and the sums of FINISHED_COUNTS.
     """
     newest: dict[str, tuple[bool, int]] = {}
     for row in rows:
@@ -74,11 +76,11 @@ def find_omitted_versions(
     """Find the versions that are not the newest one of their scenario and kind of instance.
 
     Args:
-        rows: with `provider_name`, `model_name`, `scenario`, `instance_kind`, `scenario_version` and the sums of
-            `FINISHED_COUNTS`.
+        rows: rows with `provider_name`, `model_name`, `scenario`, `instance_kind`, `scenario_version` and the sums of
+            FINISHED_COUNTS.
 
     Returns:
-        The versions over all models, and the versions of each model, by provider and model.
+        The versions that are not the newest among all models; and the versions of each model, by its key.
     """
     rows = list(rows)
     overall = _split_versions(rows)[1]
@@ -95,7 +97,7 @@ def find_omitted_versions(
 def _split_versions(rows: CellRows) -> tuple[tuple[OmittedVersion, ...], tuple[OmittedVersion, ...]]:
     """Return the newest versions that have finished trials, and the versions that are not the newest, both in order.
 
-    The newest version is that of `split_newest_versions`.
+    `split_newest_versions` defines which version is the newest.
     """
     counted, uncounted = set[OmittedVersion](), set[OmittedVersion]()
     for kind in {row["instance_kind"] for row in rows}:
@@ -114,7 +116,7 @@ def build_omission_notice(versions: Sequence[str]) -> str:
     """Return the notice about versions that a page leaves out; "" without versions.
 
     Args:
-        versions: tokens or comma lists of tokens; repeats are ignored.
+        versions: tokens or comma lists of tokens; a repeated version is named once.
     """
     if not versions:
         return ""
@@ -129,13 +131,13 @@ def build_omission_notice(versions: Sequence[str]) -> str:
 def is_version_tokens(text: str) -> bool:
     """Return whether the text is a comma list of tokens: `slug@version` or `slug@version:kind`.
 
-    The list may be empty.
+    A version has at most 5 digits. The list may be empty.
     """
     return all(slug and version.isdecimal() and len(version) < 6 for slug, version, _ in _split_tokens(text))
 
 
 def build_exclusion(tokens: str) -> Q:
-    """Return the condition on cells or trials that leaves out the versions of these tokens."""
+    """Return the condition on cells or trials that leaves out the versions in a comma list of tokens."""
     condition = Q()
     for slug, version, kind in _parse_tokens(tokens):
         kind_condition = {"instance_kind": kind} if kind else {}
@@ -155,5 +157,5 @@ def _split_tokens(tokens: str) -> Iterator[tuple[str, str, str]]:
 
 
 def render_tokens(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return the comma list of the tokens of rows with `scenario` and `scenario_version`, in order."""
+    """Return the sorted tokens `slug@version` of rows with `scenario` and `scenario_version` as a comma list."""
     return ",".join(sorted({f"{row['scenario']}@{row['scenario_version']}" for row in rows}))

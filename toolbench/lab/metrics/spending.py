@@ -1,4 +1,4 @@
-"""SQL fragments for the cost and the requests of a trial, and the prices of configurations.
+"""SQL fragments for the cost and the lost spending of trials, and the prices of configurations.
 
 The cost of a trial is the one that the provider reported, else it follows from the price, else it is unknown.
 """
@@ -15,7 +15,7 @@ from toolbench.lab.sql import load_statement
 
 
 def _render_bounded_cost(column: str) -> str:
-    """Return the SQL of a cost column in dollars, with NULL for values that are out of range."""
+    """Return the SQL of a cost column in dollars, with NULL instead of values below 0 or above MAX_COST_USD."""
     return f"CASE WHEN {column} BETWEEN 0 AND {MAX_COST_USD} THEN {column} END"
 
 
@@ -23,44 +23,47 @@ def _render_lost_spending(steps: str) -> str:
     return load_statement("metrics/lost_spending", step_cost=_render_bounded_cost("step.cost"), steps=steps)
 
 
-# One join reads the steps of all trials, which is fastest for the trials of large runs.
+# Spending that the columns of trials leave out (lost_spending.sql). One join reads the steps of all trials, which is
+# fastest for the trials of large runs.
 LOST_SPENDING_SQL = _render_lost_spending("JOIN lab_step AS step ON step.trial_id = trial.id")
-# The steps are looked up for each trial, for the reason that recompute_cells.sql has.
+# The same, but the steps are looked up for each trial, for the reason in the head of recompute_cells.sql.
 LOST_SPENDING_OF_CELLS_SQL = _render_lost_spending(
     "CROSS JOIN LATERAL (SELECT * FROM lab_step WHERE trial_id = trial.id OFFSET 0) AS step"
 )
 
-# These need `trials`, `spent` and `price`, as the head of cost.sql describes.
+# Expressions over `trials`, `spent` and `price`, which the head of cost.sql describes.
 _REPORTED_COST = _render_bounded_cost("trials.cost")
 HAS_REPORTED_COST_SQL = f"coalesce({_REPORTED_COST}, spent.cost) IS NOT NULL"
 COST_SQL = load_statement("metrics/cost", has_reported_cost=HAS_REPORTED_COST_SQL, reported_cost=_REPORTED_COST)
 
 
 def find_prices(configs: QuerySet[RunConfig]) -> Mapping[int, Price]:
-    """Return the price of each configuration that has one, by its id, with one query.
+    """Return the prices of configurations by id, with one query; a configuration without a price is missing.
 
     The price is the one stored with the configuration: a user had set it for the model when the run started, or the
-    imported bundle states it. Without a stored price, it is the list price, else 0 for a provider on this machine or
-    network. A configuration without a provider, because it was imported or the provider was deleted, has only the
-    stored price.
+    imported bundle states it. Without a stored price, it is the list price. Without either, it is 0 if the provider is
+    local, simulated or at a private address.
+
+    A configuration has no provider if it was imported or the provider was deleted. Only a stored price counts then.
     """
     prices = {config.pk: _find_price(config) for config in _select_price_columns(configs)}
     return {pk: price for pk, price in prices.items() if price is not None}
 
 
-def find_price_names() -> Mapping[tuple[str, str], tuple[str, ...]]:
-    """Return the sorted origins of the prices that runs have used, by provider name and model name, with one query.
+def find_price_origins() -> Mapping[tuple[str, str], tuple[str, ...]]:
+    """Return the origins of the prices of all configurations, by provider name and model name, with one query.
 
-    A model without a price is missing.
+    Returns:
+        Sorted texts, as in `Price.origin`. A model without a price is missing.
     """
-    names: dict[tuple[str, str], tuple[str, ...]] = {}
+    origins: dict[tuple[str, str], tuple[str, ...]] = {}
     configs = RunConfig.objects.order_by("provider_id", "provider_name", "model_name", "price")
     for config in _select_price_columns(configs.distinct("provider_id", "provider_name", "model_name", "price")):
         price = _find_price(config)
         if price is not None:
             key = (config.provider_name, config.model_name)
-            names[key] = tuple(sorted({*names.get(key, ()), price.origin}))
-    return names
+            origins[key] = tuple(sorted({*origins.get(key, ()), price.origin}))
+    return origins
 
 
 def to_price_columns(prices: Mapping[int, Price]) -> tuple[list[int], list[float], list[float]]:
@@ -69,7 +72,7 @@ def to_price_columns(prices: Mapping[int, Price]) -> tuple[list[int], list[float
 
 
 def _select_price_columns(configs: QuerySet[RunConfig]) -> QuerySet[RunConfig]:
-    """Return the configurations with the columns that their price follows from."""
+    """Return the configurations with only the columns from which `_find_price` finds their price."""
     provider_columns = ("provider__kind", "provider__base_url", "provider__template")
     return configs.select_related("provider").only("provider_name", "model_name", "price", *provider_columns)
 

@@ -1,4 +1,4 @@
-"""Sums of the counters of several cells, and their success rates."""
+"""Sums of the counters of several cells, and the rates of these sums."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,14 +19,13 @@ class Tally(CellCounts):
 
     Attributes:
         cells: number of cells.
-        repeating_cells: number of cells with a deterministic endpoint that repeated an answer to an instance. Rates
+        repeating_cells: number of cells at temperature 0 in which the endpoint repeated an answer to an instance. Rates
             that include such a cell have no interval.
-        unpriced_cells: number of cells in which the cost of a trial is unknown.
+        unpriced_cells: number of cells with tried trials and an unknown cost.
         uncomputed_cells: number of cells whose sums could not be computed; only their numbers of trials are included.
-        cost: dollars of all trials, cancelled ones included; None if the cost of a trial is unknown or there are no
-            costs.
-        min_error_probability: the smallest error probability of cells with sequential stopping; None without such
-            a cell.
+        cost: dollars of the trials in all states; None if there is an unpriced cell or no cell has a cost.
+        min_error_probability: the smallest error probability of cells with sequential stopping; None without such a
+            cell.
     """
 
     cells: int = 0
@@ -53,7 +52,7 @@ class Tally(CellCounts):
 
     @property
     def counts_by_outcome(self) -> Mapping[str, int]:
-        """Number of trials by outcome, or by state if they have not ended."""
+        """Number of trials by outcome; those that have not ended, by state."""
         return {
             "pass": self.passed,
             "fail": self.failed,
@@ -76,41 +75,42 @@ class Tally(CellCounts):
 
     @property
     def is_cost_known(self) -> bool:
-        """Whether there are tried trials and the cost of each is known."""
+        """Whether the cost of each tried trial is known; False without tried trials."""
         return 0 < self.tried == self.costs_known
 
     @property
     def retries_known(self) -> bool:
-        """Whether the counts of 429 and 5xx, retries and back-off include all these trials."""
-        # If there are answers and no requests, the requests of these trials were not recorded.
+        """Whether the counts of answers with status 429 and 5xx, retries and back-off are complete."""
+        # Answers without a counted request show that the requests were not recorded.
         return not self.uncomputed_cells and not self.trials_without_status and bool(self.requests or not self.answered)
 
     @property
     def retries_json(self) -> dict[str, int | float] | None:
-        """Retry counts for exports; None if they are unknown."""
+        """Counts of answers with status 429 and 5xx, retries and back-off, for exports; None if they are incomplete."""
         names = ("answers_429", "answers_5xx", "retries", "trials_429", "trials_5xx", "trials_retried", "backoff_ms")
         return {name: getattr(self, name) for name in names} if self.retries_known else None
 
     @property
     def shows_retries(self) -> bool:
-        """Whether pages show retry counts: when they are unknown or one of them is above 0."""
+        """Whether pages show retry counts, because they are incomplete or one of them is above 0."""
         return not self.retries_known or bool(self.answers_429 or self.answers_5xx or self.retries)
 
     @property
     def stopping(self) -> StoppingDesign:
-        """The stopping design of these cells."""
+        """The way in which the number of trials in these cells was determined."""
         return StoppingDesign(self.min_error_probability, self.cells)
 
     def build_rate(self, k: int, n: int, target: float | None = None) -> Rate:
-        """Return the rate of `k` in `n`, both counted over these cells; `target` is in percent.
+        """Build the rate of `k` in `n`, both counted over these cells; `target` is in percent.
 
-        The interval is withheld if a cell repeated an answer, and anytime-valid if a cell used sequential stopping.
+        The interval is withheld if there is a repeating cell. Otherwise it is anytime-valid if a cell used sequential
+        stopping.
         """
         distinct, withheld = self.distinct or None, bool(self.repeating_cells)
         return build_rate(k, n, target=target, distinct=distinct, withheld=withheld, stopping=self.stopping)
 
     def compute_answered_success(self, target: float | None = None) -> Rate:
-        """Return answered success: trials that passed, of those with an answer; `target` is in percent."""
+        """Return answered success: the share of passed trials in those with an answer; `target` is in percent."""
         return self.build_rate(self.passed, self.answered, target)
 
     def compute_end_to_end_success(self, target: float | None = None) -> Rate:
@@ -122,15 +122,15 @@ class Tally(CellCounts):
         return self.build_rate(self.passed - self.late_passes, self.tried, target)
 
 
-# Columns with numbers of cells, in rows of `build_aggregates` and of CellPool, by field of Tally.
-_CELL_COUNTS = {
+# Columns with numbers of cells, in rows of `build_aggregates` and of CellPool, by attribute of Tally.
+_CELL_COUNT_COLUMNS = {
     "cells": "sum_cells",
     "repeating_cells": "sum_repeating",
     "unpriced_cells": "sum_unpriced",
     "uncomputed_cells": "sum_set_aside",
 }
-_ADDED_FIELDS = (*_CELL_COUNTS, *COUNTERS)
-# Cells in which a deterministic endpoint repeated an answer, as `_has_repeats` says of a cell.
+_ADDED_FIELDS = (*_CELL_COUNT_COLUMNS, *COUNTERS)
+# Condition on repeating cells; `_has_repeats` is the same for a cell in memory.
 REPEATING = Q(deterministic=True, repeated_answers__gt=0)
 _SUM_NAMES = tuple(f"sum_{name}" for name in COUNTERS)
 _read_counters = attrgetter(*COUNTERS)
@@ -149,21 +149,26 @@ def tally_cells(cells: Iterable[Cell]) -> Tally:
 
 
 def _add_counts(rows: Iterable[Sequence[int]], names: Sequence[str]) -> dict[str, int]:
-    """Return the sums of rows of counts by name; without rows, each sum is 0.
+    """Return the sum of each column over the rows, by name; without rows, each sum is 0.
 
-    A page adds up thousands of rows, so this is done without a loop in Python.
+    A page adds up thousands of rows, so the rows are not visited in a Python loop.
+
+    Args:
+        rows: for each row, one count for each name, in the same order.
+        names: names of the columns.
     """
     totals = map(sum, zip(*rows, strict=True))  # empty without rows
     return dict(zip(names, totals, strict=False)) or dict.fromkeys(names, 0)
 
 
 def _find_min_error(errors: Iterable[float | None]) -> float | None:
+    """Return the smallest error probability that is not None; None if there is none."""
     return min((error for error in errors if error is not None), default=None)
 
 
-def _sum_costs(costs: Iterable[float | None], unpriced: int) -> float | None:
+def _sum_costs(costs: Iterable[float | None], unpriced_cells: int) -> float | None:
     known_costs = [cost for cost in costs if cost is not None]
-    return sum(known_costs) if known_costs and not unpriced else None
+    return sum(known_costs) if known_costs and not unpriced_cells else None
 
 
 def _is_unpriced(cell: Cell) -> bool:
@@ -188,7 +193,7 @@ def build_aggregates() -> dict[str, Aggregate]:
 
 
 def read_sums(cell: Cell) -> dict[str, int | float | None]:
-    """Return the annotations of `build_aggregates` for a single cell."""
+    """Return the values that the annotations of `build_aggregates` have for a single cell."""
     counts: dict[str, int | float | None] = dict(zip(_SUM_NAMES, _read_counters(cell), strict=True))
     return counts | {
         "sum_cells": 1,
@@ -202,7 +207,7 @@ def read_sums(cell: Cell) -> dict[str, int | float | None]:
 
 def build_tally(row: Mapping[str, Any]) -> Tally:
     """Build a tally from a row of a query with the annotations of `build_aggregates`."""
-    counts = {name: row[column] for name, column in _CELL_COUNTS.items()}
+    counts = {name: row[column] for name, column in _CELL_COUNT_COLUMNS.items()}
     counts |= {name: row[f"sum_{name}"] for name in COUNTERS}
     cost = _sum_costs([row["sum_cost"]], counts["unpriced_cells"])
     return Tally(cost=cost, min_error_probability=row["sum_error"], **counts)

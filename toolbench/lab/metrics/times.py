@@ -11,18 +11,18 @@ from toolbench.engine.types import JsonObject
 from toolbench.evals.statistics.quantiles import Quantile, compute_quantile
 from toolbench.lab.models import Cell, CellTimes
 
-QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 MIN_LEGACY_P95_ANSWERS = 60  # of a scenario; with fewer, the older keys and columns of exports have no p95
-QUANTILE_PARTS = ("value", "low", "high")
-_STORED_TYPE = np.dtype(">f8")
+_DURATION_QUANTILES = ("p50", "p95", "p99")  # attributes of Times
+_QUANTILE_PARTS = ("value", "low", "high")  # attributes of Quantile
+_STORED_TYPE = np.dtype(">f8")  # big-endian float of 8 bytes, as CellTimes stores a time
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Times of trials with an answer. Quantiles are in milliseconds, and None without times.
+    """Times of trials with an answer. A quantile is in milliseconds; it is None without times.
 
     Attributes:
-        durations: milliseconds as big-endian floats of 8 bytes, in any order.
+        durations: durations in milliseconds as big-endian floats of 8 bytes, in any order.
         first_tokens: times to the first token of streamed trials, in the same form.
     """
 
@@ -56,7 +56,7 @@ class Times:
 
 
 class ConcatenatedBytes(Aggregate):
-    """Aggregate that concatenates the bytes of a binary column over the rows of a group, in no order."""
+    """Aggregate that concatenates the bytes of a binary column over the rows of a group, in any order."""
 
     function = "string_agg"
     template = "%(function)s(%(expressions)s, ''::bytea)"
@@ -79,7 +79,7 @@ def build_times(row: Mapping[str, Any]) -> Times:
 
 
 def load_cell_times(cells: Iterable[Cell]) -> Mapping[int, Times]:
-    """Return the times of each cell by its id, with one query; a cell without times has empty ones."""
+    """Return the times of each cell by its id, with one query; empty Times for a cell without stored times."""
     ids = [cell.pk for cell in cells]
     rows = CellTimes.objects.filter(cell__in=ids).values_list("cell_id", "durations", "first_tokens")
     times = {pk: Times(bytes(durations), bytes(first_tokens)) for pk, durations, first_tokens in rows}
@@ -87,28 +87,28 @@ def load_cell_times(cells: Iterable[Cell]) -> Mapping[int, Times]:
 
 
 def merge_times(parts: Iterable[Times]) -> Times:
-    """Return the times of all parts together, unsorted."""
+    """Return the times of all parts together, one part after the other."""
     parts = tuple(parts)
     return Times(b"".join(part.durations for part in parts), b"".join(part.first_tokens for part in parts))
 
 
 def list_quantile_columns(name: str) -> tuple[str, ...]:
-    """Return the names of a quantile's columns in exports, such as p95_ms_value, p95_ms_low, p95_ms_high."""
-    return tuple(f"{name}_ms_{part}" for part in QUANTILE_PARTS)
+    """Return the names of a quantile's columns in exports, for p95: p95_ms_value, p95_ms_low, p95_ms_high."""
+    return tuple(f"{name}_ms_{part}" for part in _QUANTILE_PARTS)
 
 
 def list_quantile_values(quantile: Quantile | None) -> tuple[float | None, ...]:
-    """Return value, lower bound and upper bound of a quantile in milliseconds.
+    """Return the value, the lower bound and the upper bound of a quantile.
 
     An open bound is None. Without a quantile, all three are None.
     """
-    return tuple(None if quantile is None else getattr(quantile, part) for part in QUANTILE_PARTS)
+    return tuple(None if quantile is None else getattr(quantile, part) for part in _QUANTILE_PARTS)
 
 
 def times_to_json(times: Times) -> JsonObject:
-    """Return the values of every quantile of the durations by their columns in exports."""
+    """Return p50, p95 and p99 of the durations, with their bounds, by column in exports."""
     document: JsonObject = {}
-    for name in QUANTILES:
+    for name in _DURATION_QUANTILES:
         document |= zip(list_quantile_columns(name), list_quantile_values(getattr(times, name)), strict=True)
     return document
 
@@ -116,12 +116,12 @@ def times_to_json(times: Times) -> JsonObject:
 def find_value_range(
     parts: Iterable[Times], get_quantile: Callable[[Times], Quantile | None], *, min_answers: int = 1
 ) -> tuple[float, float] | None:
-    """Return the smallest and the largest value of a quantile over several parts; None without any.
+    """Return the smallest and the largest value of the same quantile over several parts; None without a value.
 
     Args:
-        parts: the times of each part.
+        parts: the times of each part, such as a scenario.
         get_quantile: returns the quantile of a part.
-        min_answers: parts with fewer answers are left out.
+        min_answers: parts with fewer times are left out.
     """
     quantiles = map(get_quantile, parts)
     values = [quantile.value for quantile in quantiles if quantile is not None and quantile.n >= min_answers]
@@ -134,7 +134,7 @@ class QuantileRange:
 
     Attributes:
         fastest: the quantile with the smallest value.
-        slowest: the quantile with the largest value; None if there is only one.
+        slowest: the quantile with the largest value; None if there is only one quantile.
     """
 
     fastest: Quantile
@@ -142,7 +142,7 @@ class QuantileRange:
 
 
 def build_quantile_range(quantiles: Iterable[Quantile | None]) -> QuantileRange | None:
-    """Return the range of the quantiles that are not None; None if there is none."""
+    """Return the range of the quantiles that are not None; None if all are."""
     ordered = sorted((quantile for quantile in quantiles if quantile is not None), key=lambda quantile: quantile.value)
     return QuantileRange(ordered[0], ordered[-1] if len(ordered) > 1 else None) if ordered else None
 

@@ -1,4 +1,4 @@
-"""Types of metrics: definition, input and value; and the functions that compute a value."""
+"""Types for a metric's definition, input and value, and the functions that compute the value."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.tally import Tally, add_tallies
 from toolbench.lab.metrics.times import Times, merge_times
 
-UNKNOWN = "unknown"
+UNKNOWN = "unknown"  # Metric.missing if only unknown counts or costs can be the reason
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number or a range of numbers.
+    """A number, or a range of numbers over scenarios, with its unit.
 
     Attributes:
         low: the number, or the lower end of the range.
@@ -33,8 +33,8 @@ class MetricInput:
     Attributes:
         tools: sums over tool scenarios.
         control: sums over control scenarios.
-        parts: sums by tool scenario.
-        times: times by tool scenario, in the order of `parts`.
+        parts: sums of each tool scenario.
+        times: times of each tool scenario, in the order of `parts`.
     """
 
     tools: Tally
@@ -44,7 +44,7 @@ class MetricInput:
 
     @property
     def pooled_times(self) -> Times:
-        """Times of all tool scenarios together, unsorted."""
+        """Times of all tool scenarios together."""
         return merge_times(self.times)
 
 
@@ -53,9 +53,13 @@ class Metric:
     """Definition of a metric: a rate, a figure, or a quantile of times.
 
     Attributes:
-        denominator: numerator / denominator of a rate in words, or what a figure or a quantile is about.
-        rate: computes the rate of a tally against a target in percent; None if the metric is no rate.
-        figure: computes the figure; for a quantile, its range over scenarios, which older keys of exports contain.
+        name: stable name in URLs and exports, such as `given`.
+        label: name on pages.
+        denominator: for a rate, what is counted out of what, such as "passed / trials with an answer"; otherwise a
+            description of the figure or quantile.
+        rate: computes the rate of a tally, with a target in percent; None if the metric is no rate.
+        figure: computes the figure; None if there is none. The figure of a quantile is its range over scenarios, for
+            older keys of exports.
         quantile: returns the quantile of times; None if the metric is no quantile.
         judged: whether the rate is compared with the target.
         of_control: whether the rate covers control scenarios only.
@@ -87,10 +91,10 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class MetricValue:
-    """Value of a metric: a rate, a figure or a quantile; a quantile may come with a figure, for exports.
+    """Value of a metric: a rate, a figure or a quantile. Exports of a quantile use a figure, too.
 
     Attributes:
-        rate: None if the metric is no rate or its counts are unknown; a rate without counted trials has `n` 0.
+        rate: None if the metric is no rate or its counts are unknown. If nothing was counted, `n` of the rate is 0.
         figure: None if the metric has no figure, nothing was counted or the figure is unknown.
         quantile: None if the metric is no quantile or there are no times.
     """
@@ -101,19 +105,19 @@ class MetricValue:
 
     @property
     def is_known(self) -> bool:
-        """Whether the metric has a value; a rate without counted trials is a value, too."""
+        """Whether there is a rate, a figure or a quantile; a rate with `n` 0 counts as known."""
         return any((self.rate, self.figure, self.quantile))
 
 
 def compute_metric(metric: Metric, counts: MetricInput, *, target: float | None = None) -> MetricValue:
-    """Compute the value of a metric for one row; `target` is in percent."""
+    """Compute the value of a metric for one row of results; `target` is in percent."""
     rate = compute_rate(metric, counts.tools, counts.control, target=target)
     quantile = metric.quantile(counts.pooled_times) if metric.quantile else None
     return MetricValue(rate, metric.figure(counts) if metric.figure else None, quantile)
 
 
 def compute_rate(metric: Metric, tools: Tally, control: Tally, *, target: float | None = None) -> Rate | None:
-    """Compute the rate of a metric over its scenarios; None for other metrics and for unknown counts.
+    """Compute the rate of a metric over its scenarios; None if the metric is no rate or its counts are unknown.
 
     Args:
         metric: the metric.

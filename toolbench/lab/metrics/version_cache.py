@@ -1,4 +1,4 @@
-"""Cache in memory for results that depend on versioned data."""
+"""Cache in memory for results of data that has a version."""
 
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
@@ -7,24 +7,25 @@ Value = TypeVar("Value")
 
 
 class VersionCache(Generic[Value]):
-    """Cache of the results for the last version that was requested.
+    """Cache of the results for the version of the data that was requested last.
 
     Threads may share it without a lock; at worst, two of them compute the same result. Results must not be modified.
 
     Args:
-        max_entries: the cache is emptied before it would hold more results.
+        max_entries: largest number of results; a further result replaces them all.
     """
 
     def __init__(self, *, max_entries: int) -> None:
         self._max_entries = max_entries
-        self._entries: tuple[Hashable, dict[Hashable, Value]] = (None, {})  # version and results, replaced together
+        # Version and its results by key. They are replaced together, so that threads need no lock.
+        self._entries: tuple[Hashable, dict[Hashable, Value]] = (None, {})
 
     def get(self, version: Hashable, key: Hashable, compute: Callable[[], Value]) -> Value:
         """Return the result for this key; compute it if it is not cached.
 
         Args:
             version: version of the data; None to compute without caching.
-            key: everything else that the result depends on.
+            key: everything that the result depends on, other than the version.
             compute: computes the result.
         """
         if version is None:

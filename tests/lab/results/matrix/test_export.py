@@ -57,7 +57,7 @@ def test_export_matrix_names_the_version_of_each_scenario(config: RunConfig) -> 
     table = export_matrix(REAL)
     row = dict(zip(table.columns, table.rows[0], strict=True))
     assert row["scenario_versions"] == "case-of-a-user@10 chat_only@1 happy_path@1 long_arguments_guard@1"
-    assert "scenario_versions" in table.brief
+    assert "scenario_versions" in table.markdown_columns
 
 
 def test_export_matrix_has_every_metric_with_its_denominator(config: RunConfig) -> None:

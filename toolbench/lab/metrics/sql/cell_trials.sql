@@ -1,9 +1,11 @@
 -- Fragment of a WITH clause: the trials of cells, in any state.
 --
--- `answered`: the trial passed, or failed other than by the trial deadline. `tried`: it passed, failed or had an
--- infrastructure error. `instance`: the seed of a drawn instance; NULL for the published wording and for test cases,
--- whose task is the same for every seed.
--- Parameters: cells.
+-- Added columns:
+-- - answered: whether the trial passed, or failed other than by the trial deadline.
+-- - tried: whether the trial passed, failed or had an infrastructure error.
+-- - instance: the seed of a drawn instance; NULL for the published wording and for test cases, whose task is the same
+--   for every seed.
+-- Parameters: cells: ids.
 trials AS (
     SELECT *, outcome = 'pass' OR (outcome = 'fail' AND "end" <> 'DEADLINE_EXCEEDED') AS answered,
         outcome IN ('pass', 'fail', 'infra') AS tried,

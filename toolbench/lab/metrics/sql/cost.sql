@@ -1,10 +1,11 @@
--- Fragment: the cost of a trial in dollars, or NULL if it is unknown. A trial with neither an answer nor tokens
--- costs 0. A trial with answers but without tokens has an unknown cost, unless the price is 0.
+-- Fragment: the cost of a trial in dollars, or NULL if it is unknown.
 --
--- Needs: `trials`, with the columns of _COLUMNS in metrics/cost.py; `spent`, from lost_spending.sql; `price`, dollars
--- per million tokens.
--- Parts: reported_cost: the cost that the provider reported, within bounds; has_reported_cost: the condition that it
--- reported one.
+-- If the provider reported no cost, the cost follows from the tokens and the price. A trial with neither an answer nor
+-- tokens costs 0. A trial with answers but without tokens has an unknown cost, unless the price is 0.
+-- Needs: `trials`, with cost, input_tokens, output_tokens and answered_turns; `spent`, the rows of lost_spending.sql;
+-- `price`, with dollars per million input and output tokens.
+-- Parts: reported_cost: the trial's column of the reported cost, NULL if it is out of range; has_reported_cost: whether
+-- the provider reported a cost for any of the trial's executions.
     CASE WHEN {has_reported_cost} THEN coalesce({reported_cost}, 0) + coalesce(spent.cost, 0)
         WHEN trials.input_tokens::float + trials.output_tokens + coalesce(spent.input_tokens, 0)
             + coalesce(spent.output_tokens, 0) > 0

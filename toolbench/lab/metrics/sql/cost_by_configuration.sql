@@ -1,12 +1,12 @@
 -- Sum the costs and tokens of trials by configuration.
 --
--- Parameters: those of the part `trials`, then configurations, prices for a million input tokens and for a million
--- output tokens.
--- Parts: trials: a query of the columns of trials that are read here, written by the ORM; the others are fragments of
--- this folder.
--- Returns: configuration, trials, trials whose cost the provider reported, trials with a known cost, sum of dollars,
--- sum of squared dollars, dollars of end-to-end successes, end-to-end successes, sum of input and output
--- tokens.
+-- Parameters: those of the part `trials`, then configurations, their dollars per million input tokens, and their
+-- dollars per million output tokens.
+-- Parts: trials: a query, written by the ORM, of the columns in _COLUMNS of metrics/cost.py; the others are fragments
+-- of this folder.
+-- Returns: configuration; number of trials; number of trials whose cost the provider reported; number of trials with a
+-- known cost; sum of dollars; sum of squared dollars; dollars of end-to-end successes; number of end-to-end successes;
+-- sum of input and output tokens.
 WITH trials AS ({trials}), spent AS ({lost_spending}), priced AS (
     SELECT trials.config_id, trials.outcome = 'pass' AND trials.errors_retried = 0 AS delivered,
         {has_reported_cost} AS reported,

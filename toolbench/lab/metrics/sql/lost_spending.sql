@@ -1,9 +1,8 @@
--- Fragment: requests, tokens and cost that the columns of a trial leave out.
+-- Fragment: requests, retries, tokens and cost that the columns of a trial leave out; no row if they leave out nothing.
 --
--- They belong to earlier executions, or to the present one if the columns have no requests, because the trial runs, was
--- requeued or ended with an internal error.
---
--- Needs: `trials`, with the columns of _COLUMNS in metrics/cost.py.
+-- The columns leave out earlier executions. While the columns count no request, they leave out the present execution,
+-- too: the trial is running, was requeued or ended with an internal error.
+-- Needs: `trials`, with id, execution and requests.
 -- Parts: step_cost: the cost of a step, NULL if it is out of range; steps: a join of `trial` with its steps.
     SELECT trial.id, count(*) AS requests, count(*) FILTER (WHERE step.attempt > 1) AS retries,
         sum(step.input_tokens) AS input_tokens, sum(step.output_tokens) AS output_tokens,

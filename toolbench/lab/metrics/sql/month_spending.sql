@@ -1,11 +1,13 @@
--- Sum the costs of the trials of each provider that ended since a point in time, over all runs, deleted ones included.
+-- For each provider, sum the costs of its trials that ended since a point in time, and read those of the gateway.
 --
--- Cancelled trials are included. Runs that ended before that time are skipped, since they have no such trial.
--- Parameters: providers: ids; since; month: the date of its first day; configs, inputs, outputs: configurations with
--- their dollars per million tokens.
+-- Cancelled trials and trials of deleted runs are included. Runs that ended before that time are skipped, since none of
+-- their trials ended later.
+-- Parameters: providers: ids; since: the first moment of a month; month: the first day of this month; configs, inputs,
+-- outputs: configurations with their dollars per million input and output tokens.
 -- Parts: fragments of this folder.
--- Returns: provider; ended trials whose cost is known; those whose cost is unknown; dollars; running trials; dollars of
--- the gateway's requests in the month; its requests whose cost is known; those whose cost is unknown.
+-- Returns: provider; number of ended trials whose cost is known; number of ended trials whose cost is unknown; dollars
+-- of ended trials; number of running trials; dollars of the gateway's requests in the month; number of these requests
+-- whose cost is known; number of these requests whose cost is unknown.
 WITH trials AS (
     SELECT id, provider_id, config_id, cost, input_tokens, output_tokens, answered_turns, execution, requests
     FROM lab_trial

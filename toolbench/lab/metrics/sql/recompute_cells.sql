@@ -1,14 +1,15 @@
 -- Compute every counter and figure of cells, and their lab_celltimes rows, from the trials of the cells.
 --
--- Parameters: cells; priced, input, output: configurations with their dollars per million tokens; lag: the
--- event-loop lag in milliseconds above which the times of a trial are unreliable (counter `saturated`).
--- Parts: fragments of this folder, and lists of columns that cells.py renders.
--- Planner: a worker plans this statement once, perhaps while the tables are empty. In `spent`, a join would then
--- compare every running trial with every stored step, so the steps are looked up for each trial; "OFFSET 0" keeps
--- PostgreSQL from making a join of that. `retry_counts` has a join, since its index has few steps; looking them up for
--- each trial makes the count of a large cell twice as long. `paid` has the columns of `trials`, so that the two need
--- not be joined.
--- Locks: none. The caller has locked the cells in id order.
+-- Parameters: cells: ids; priced, input, output: configurations with their dollars per million input and output
+-- tokens; lag: the event-loop lag in milliseconds above which the times of a trial are unreliable (counter
+-- `saturated`).
+-- Parts: fragments of this folder, and lists of columns that metrics/cells.py renders.
+-- Planner: a worker plans this statement once, perhaps while the tables are empty. With a join in `spent`, that plan
+-- would compare every running trial with every stored step. So `spent` looks up the steps of each trial; OFFSET 0
+-- keeps PostgreSQL from turning this into a join. In `retry_counts` a join is faster, since its index has few steps:
+-- looking up the steps of each trial would double the time for a large cell. `paid` has all columns of `trials`, so
+-- that the two need not be joined.
+-- Locks: the cells, which the caller has locked before in id order, and their rows of lab_celltimes.
 WITH {trials}, spent AS ({lost_spending}), retry_counts AS ({retry_counts}), paid AS (
     SELECT trials.*, {cost} AS dollars, {has_reported_cost} AS has_reported_cost,
         tried OR trials.requests > 0 OR spent.requests > 0 AS sent

@@ -1,8 +1,9 @@
--- Fragment: answers with status 429 and 5xx, retries and back-off of each trial. The condition on steps is that of the
--- index retry_steps.
+-- Fragment: for each trial, its answers with status 429 and 5xx, its retries, its back-off in milliseconds, and whether
+-- the status of a step is unknown.
 --
+-- The condition on steps is that of the index retry_steps. A trial without such a step has no row.
 -- Needs: `trials`, rows of lab_trial.
--- Parts: conditions on `step`.
+-- Parts: is_429, is_5xx, without_status: conditions on `step`.
     SELECT step.trial_id AS id, count(*) FILTER (WHERE {is_429}) AS answers_429,
         count(*) FILTER (WHERE {is_5xx}) AS answers_5xx, count(*) FILTER (WHERE step.attempt > 1) AS retries,
         sum(step.backoff_ms) AS backoff_ms, bool_or({without_status}) AS without_status

@@ -11,7 +11,7 @@ from toolbench.evals.types import DRAWN
 from toolbench.lab.metrics.cost import CostSums, build_cost_sums
 from toolbench.lab.metrics.pools import SumRow
 from toolbench.lab.metrics.repeated_instances import RepeatedInstances, RepeatedSums, sum_repeated_instances
-from toolbench.lab.metrics.spending import find_price_names
+from toolbench.lab.metrics.spending import find_price_origins
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.models import Run, Trial
 
@@ -39,7 +39,7 @@ class CandidateContext:
         infra_errors: infrastructure errors by configuration id.
         repeated: sums over repeated instances, by the values of CANDIDATE_KEY and the scenario; only for rows that do
             not store them.
-        price_lists: names of the price lists by provider and model.
+        price_lists: origins of the prices, by provider name and model name.
     """
 
     infra_errors: Mapping[int, list[InfraErrorCount]]
@@ -93,4 +93,4 @@ def read_context(runs: QuerySet[Run], rows: list[SumRow]) -> CandidateContext:
     unstored_rows = [row for row in rows if row["instance_kind"] == DRAWN and row.get("repeated") is None]
     cell_ids = [pk for row in unstored_rows for pk in row["cell_ids"]]
     repeated = sum_repeated_instances(Trial.objects.filter(cell__in=cell_ids), CANDIDATE_KEY) if cell_ids else {}
-    return CandidateContext(infra_errors, repeated, find_price_names())
+    return CandidateContext(infra_errors, repeated, find_price_origins())

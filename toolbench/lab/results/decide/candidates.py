@@ -237,8 +237,8 @@ def _build_samples(
         tally = build_tally(row)
         repeated = context.find_repeated(row)
         successes, stopping = tally.passed - tally.late_passes, tally.stopping
-        end_to_end_samples.append(build_scenario_sample(successes, tally.tried, repeated.delivery, stopping))
-        answered_samples.append(build_scenario_sample(tally.passed, tally.answered, repeated.given, stopping))
+        end_to_end_samples.append(build_scenario_sample(successes, tally.tried, repeated.end_to_end, stopping))
+        answered_samples.append(build_scenario_sample(tally.passed, tally.answered, repeated.answered, stopping))
     return tuple(end_to_end_samples), tuple(answered_samples)
 
 

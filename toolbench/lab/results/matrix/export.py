@@ -112,7 +112,7 @@ def _build_table(matrix: Matrix) -> ExportTable:
         )
         for row in matrix.rows
     )
-    brief = (
+    markdown_columns = (
         *CASE_STUDY_COLUMNS,
         *SETTING_COLUMNS,
         *_list_columns(METRICS[name] for name in (*BRIEF_METRICS, *BRIEF_RETRY_METRICS)),
@@ -130,7 +130,7 @@ def _build_table(matrix: Matrix) -> ExportTable:
         *matrix.warnings,
     )
     title = "Matrix, imported" if matrix.query.scope == "imported" else "Matrix, measured here"
-    return ExportTable(title, notes, columns, rows, brief)
+    return ExportTable(title, notes, columns, rows, markdown_columns)
 
 
 def _build_case_study_values(row: MatrixRow, failures: Failures) -> tuple[Value, ...]:
