@@ -1,14 +1,15 @@
-"""Tables of sign-in links, API tokens, share links, launch keys and the audit log of the accounts."""
+"""Tables of accounts: sign-in links, API tokens, idempotency keys, share links and the audit log."""
 
 from django.conf import settings
 from django.db import models
 
 
 class SignInLink(models.Model):
-    """A sign-in link of an account. It works once, until `expires_at`. Only a hash of its token is stored.
+    """A sign-in link of an account. It works once, until `expires_at`.
 
     Attributes:
-        used_at: None while it has not been used.
+        token_hash: SHA-256 of the token in the link; the token is not stored.
+        used_at: None while the link has not been used.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="sign_in_links")
@@ -22,12 +23,13 @@ class SignInLink(models.Model):
 
 
 class AuditEntry(models.Model):
-    """One action of a user, or of Toolbench without a user.
+    """An action of a user, or of Toolbench itself, in the audit log.
 
     Attributes:
-        username: the account's name at that time, which stays when the account is deleted; "" without a user.
+        username: a copy of the account's name at that time, so that it stays when the account is deleted; "" if no user
+            acted.
         subject: the name of the object that the action changed, as pages show it; never a secret.
-        url: the page of the subject; "" if it has none.
+        url: the path of the object's page; "" if it has none.
     """
 
     class Action(models.TextChoices):
@@ -58,14 +60,16 @@ class AuditEntry(models.Model):
 
 
 class ApiToken(models.Model):
-    """An API token of an account. Only a hash of its secret is stored.
+    """An API token of an account.
 
     Attributes:
-        prefix: the beginning of the secret, shown so that users recognise the token.
-        scopes: names of the groups of operations that it may use (lab/accounts/tokens.py).
-        expires_at: None for a token that stays valid until it is revoked.
-        last_used_at: updated at most once a minute; None before the first use.
-        revoked_at: None while it is not revoked.
+        name: the name that the user gave it.
+        prefix: the first characters of the secret, shown so that users recognise the token.
+        secret_hash: SHA-256 of the secret, which is not stored.
+        scopes: values of Scope (lab/accounts/tokens.py): the kinds of requests that the token may send.
+        expires_at: None if the token is valid until it is revoked.
+        last_used_at: written at most once a minute; None before the first use.
+        revoked_at: None while the token is not revoked.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens")
@@ -88,10 +92,10 @@ class ApiToken(models.Model):
 class LaunchKey(models.Model):
     """An idempotency key of a request that launches a run or adds trials.
 
-    The same key and body lead to the same run or test case.
+    A repeated request with this key gets the same run or test case instead of a new one.
 
     Attributes:
-        body_hash: SHA-256 of the request body; a later request with this key must have the same one.
+        body_hash: SHA-256 of the request body. A later request with this key must have the same body.
         run: the launched run, or the run with the added trials; None within the transaction of the request, and if the
             request only saved a test case.
         case: the test case that the request saved; None for other requests.
@@ -114,13 +118,12 @@ class LaunchKey(models.Model):
 class ShareLink(models.Model):
     """A link to one page that can be read without an account.
 
-    Its URL is signed. The page can be read until `expires_at` or `revoked_at`.
+    Its URL is signed. It works until `expires_at`, or until it is revoked.
 
     Attributes:
-        kind: the kind of page.
-        target: primary key of a run or trial; None for a comparison.
-        query: query string of a comparison; "" otherwise.
-        revoked_at: None while it is not revoked.
+        target: primary key of the run or trial; None for a comparison.
+        query: query string of the comparison; "" for a run or trial.
+        revoked_at: None while the link is not revoked.
     """
 
     class Kind(models.TextChoices):

@@ -1,10 +1,16 @@
-"""Tables of test cases: sets, cases, and all versions of each case."""
+"""Tables of test cases: sets, test cases, and all versions of each test case."""
 
 from django.db import models
 
 
 class CaseSet(models.Model):
-    """A set of test cases. Exports and bundles leave out a private set unless the user includes it."""
+    """A set of test cases.
+
+    Attributes:
+        public: False for a private set, which exports and bundles leave out unless the user includes it.
+        source: where imported cases come from, with the version; "" for others.
+        link: URL of the source.
+    """
 
     class Kind(models.TextChoices):
         """Origin of the cases."""
@@ -16,7 +22,7 @@ class CaseSet(models.Model):
     name = models.CharField(max_length=80, unique=True)
     kind = models.CharField(max_length=8, choices=Kind, default=Kind.OWN)
     public = models.BooleanField(default=False)
-    source = models.CharField(max_length=200, blank=True)  # of imported cases: where they come from, with the version
+    source = models.CharField(max_length=200, blank=True)
     licence = models.CharField(max_length=80, blank=True)
     link = models.URLField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -32,9 +38,9 @@ class Case(models.Model):
     """A test case. A deleted case is hidden; its versions stay, since trials refer to them.
 
     Attributes:
-        slug: the name of the scenario in runs and trials.
-        current: number of the newest version.
-        from_trial: the trial that the case was made from; None if it was not made from one.
+        slug: the slug of the scenario in runs and trials.
+        current: the newest version, a `CaseVersion.number`.
+        from_trial: the trial from which the case was made; None if there is none.
         deleted_at: None while the case is not deleted.
     """
 
@@ -58,7 +64,7 @@ class CaseVersion(models.Model):
 
     Attributes:
         number: counts from 1 within the case.
-        definition: JSON as text, since `jsonb` does not keep the order of keys and requests send them in that order.
+        definition: JSON as text. Requests send its keys in their order, which a column of type `jsonb` would not keep.
     """
 
     case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="versions")

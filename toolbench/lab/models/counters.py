@@ -1,7 +1,7 @@
-"""Counters of cells. One line declares a counter: its column, its SQL, its sum and its description.
+"""Counters of cells. A field of `CellCounts` declares the column of a counter, its SQL and its description.
 
-A new counter needs a line in `CellCounts`, or in `TrialCounts` if it sums a column of trials, and a migration. A column
-of trials also needs code that computes it.
+A new counter needs a field in `CellCounts`, or in `TrialCounts` if it sums a column of trials, and a migration. A
+column of trials also needs code that computes it.
 """
 
 from collections.abc import Callable
@@ -20,10 +20,11 @@ class CounterSpec:
 
     Attributes:
         help: description of what is counted.
-        expression: SQL over the rows of metrics/sql/recompute_cells.sql; "" sums the trial column of the same name.
-        counts_trials: True for a number of trials that follows from columns of `trials` alone. It always fits its
-            column, so it is computed even for a cell whose sums are unknown. False for a sum over trials, which may be
-            out of range, and for a number of trials that follows from costs or steps.
+        expression: SQL aggregate over the trials of a cell, used in metrics/sql/recompute_cells.sql; "" for the sum of
+            the trials' column of the same name over tried trials.
+        counts_trials: True for a number of trials or answers that follows from columns of `trials` alone. It always
+            fits its column, so it is computed even for a cell whose sums the database refuses. False for a sum over
+            trials, which may be out of range, and for a number of trials that follows from costs or steps.
         column: class of the cell's column.
     """
 
@@ -34,7 +35,7 @@ class CounterSpec:
 
 
 def _count_trials(help_text: str, where: str) -> Any:
-    """Declare a counter of the trials that meet an SQL condition."""
+    """Declare a counter of the trials that meet the SQL condition `where`."""
     return _declare_counter(
         CounterSpec(help=help_text, expression=f"count(*) FILTER (WHERE {where})", counts_trials=True)
     )
@@ -45,8 +46,7 @@ def _sum_trials(help_text: str, expression: str = "", column: "type[models.Field
 
     Args:
         help_text: description of the sum.
-        expression: SQL; "" sums the trials' column of the same name over tried trials, which passed, failed or had an
-            infrastructure error.
+        expression: as in CounterSpec.
         column: class of the cell's column.
     """
     return _declare_counter(CounterSpec(help=help_text, expression=expression, counts_trials=False, column=column))
@@ -57,7 +57,7 @@ def _declare_counter(spec: CounterSpec) -> Any:
 
 
 def _add_lost_spending(*names: str) -> str:
-    """Return the SQL that sums figures of the trials and of their lost executions."""
+    """Return the SQL that sums columns of trials and the spending that they leave out (lost_spending.sql)."""
     return f"sum({' + '.join(f'trials.{name} + coalesce(spent.{name}, 0)' for name in names)})"
 
 
@@ -67,35 +67,35 @@ def _sum_dollars(expression: str, where: str) -> str:
 
 
 _HASHED = "answered AND answer_hash <> ''"  # a trial that was refused before any answer has no hash
-_ANSWER = "(instance, answer_hash)"  # `instance` is a column of metrics/sql/cell_trials.sql
+_ANSWER = "(instance, answer_hash)"  # an answer to an instance, which is a column of metrics/sql/cell_trials.sql
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialCounts:
     """Counters that are columns of a trial.
 
-    A cell has their sums over the trials that passed, failed or had an infrastructure error.
+    A cell has their sums over the tried trials: those that passed, failed or had an infrastructure error.
     """
 
-    calls: int = _sum_trials("Tool calls")
-    valid_calls: int = _sum_trials("Tool calls that match the tool's schema")
+    calls: int = _sum_trials("Tool calls, without those refused for their size")
+    valid_calls: int = _sum_trials("Tool calls that match the tool's schema without a repair")
     structured_answers: int = _sum_trials("Answers with structured tool calls")
-    calling_answers: int = _sum_trials("Answers with tool calls, structured or in text")
-    parse_error_turns: int = _sum_trials("Turns with a call that could not be read")
+    calling_answers: int = _sum_trials("Answers with a call, structured or in text, readable or not")
+    parse_error_turns: int = _sum_trials("Turns with a call that was unreadable, or readable only after a repair")
     calling_turns: int = _sum_trials("Turns with a call, readable or not")
-    repaired_calls: int = _sum_trials("Calls that were readable only after a named repair")
-    parse_error_ends: int = _sum_trials("Turns that a parse error ended")
+    repaired_calls: int = _sum_trials("Calls that were readable only after a repair")
+    parse_error_ends: int = _sum_trials("Trials that ended since the provider could not read the model's output")
     fallback_turns: int = _sum_trials("Turns that requested calls as text JSON, which is deprecated")
-    asked_again: int = _sum_trials("Requests that quoted an error")
+    asked_again: int = _sum_trials("Re-prompts")
     failed_calls: int = _sum_trials("Calls whose result is an error")
     missing_calls: int = _sum_trials("Calls without a required property")
     type_calls: int = _sum_trials("Calls with a value of a wrong type")
     enum_calls: int = _sum_trials("Calls with a value outside its enum")
     range_calls: int = _sum_trials("Calls with a value out of range")
     extra_calls: int = _sum_trials("Calls with a property that the schema does not define")
-    ignored_calls: int = _sum_trials("Ignored calls")
+    ignored_calls: int = _sum_trials("Calls of an answer that the loop did not keep")
     answered_turns: int = _sum_trials("Turns with an answer")
-    good_turns: int = _sum_trials("Turns with an answer whose wire format has no fault")
+    good_turns: int = _sum_trials("Turns with an answer and without a cause, harmless causes aside")
     final_answers: int = _sum_trials("Answers without a call")
     empty_finals: int = _sum_trials("Blank answers after a tool's result")
     arguments_asked: int = _sum_trials("Valid calls whose right arguments the task names")
@@ -104,7 +104,7 @@ class TrialCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellCounts(TrialCounts):
-    """The counters of one cell, or their sums over several."""
+    """The counters of one cell, or their sums over several cells."""
 
     # trials by state and outcome
     queued: int = _count_trials("Queued trials", "state = 'queued'")
@@ -138,13 +138,13 @@ class CellCounts(TrialCounts):
     )
     repeated_answers: int = _declare_counter(
         CounterSpec(
-            help="Answers that equal another answer to the same instance, without the first of each",
+            help="Answers that repeat an earlier answer to the same instance",
             expression=f"count(*) FILTER (WHERE {_HASHED}) - count(DISTINCT {_ANSWER}) FILTER (WHERE {_HASHED})",
             counts_trials=True,
         )
     )
     first_attempt_passed: int = _count_trials(
-        "Trials that passed without a retry after model output", "outcome = 'pass' AND output_retries = 0"
+        "Trials that passed without a further sample of the model", "outcome = 'pass' AND output_retries = 0"
     )
     error_trials: int = _count_trials("Answered trials in which a call failed", "answered AND failed_calls > 0")
     recovered_trials: int = _count_trials(
@@ -170,9 +170,11 @@ class CellCounts(TrialCounts):
     late_passes: int = _count_trials(
         "Passed trials that a user retried after an error", "errors_retried > 0 AND outcome = 'pass'"
     )
-    saturated: int = _count_trials("Trials measured while the event loop lagged", "client_lag_ms > %(lag)s")
+    saturated: int = _count_trials(
+        "Trials with unreliable times, because the event loop lagged", "client_lag_ms > %(lag)s"
+    )
 
-    # spending of trials in any state, lost executions included
+    # spending of trials in any state, in all their executions
     requests: int = _sum_trials("HTTP requests, retries included", _add_lost_spending("requests"))
     retries: int = _sum_trials("Requests that were sent again", _add_lost_spending("retries"))
     input_tokens: int = _sum_trials("Input tokens", _add_lost_spending("input_tokens"), models.PositiveBigIntegerField)
@@ -182,7 +184,7 @@ class CellCounts(TrialCounts):
 
     # tokens and costs of trials that passed, failed or had an infrastructure error
     tried_tokens: int = _sum_trials(
-        "Input and output tokens, lost executions included",
+        "Input and output tokens of all executions",
         f"{_add_lost_spending('input_tokens', 'output_tokens')} FILTER (WHERE tried)",
         models.PositiveBigIntegerField,
     )
@@ -226,10 +228,11 @@ class CellCounts(TrialCounts):
     )
 
 
+# Counters by the name of their column.
 COUNTERS: dict[str, CounterSpec] = {field.name: field.metadata["counter"] for field in fields(CellCounts)}
 TRIAL_COUNTERS = tuple(field.name for field in fields(TrialCounts))
 
-# Base classes of the models, which declare for type checkers the attributes that `add_count_columns` adds.
+# Base classes of Trial and Cell. They declare for type checkers the attributes that `add_count_columns` adds.
 if TYPE_CHECKING:
     TrialColumns = TrialCounts
     CellColumns = CellCounts
@@ -252,7 +255,7 @@ def build_count_expressions(*, counts_trials: bool) -> dict[str, str]:
     """Return the SQL of each counter by its name.
 
     Args:
-        counts_trials: which counters to return, as in CounterSpec.
+        counts_trials: return the counters with this value of `CounterSpec.counts_trials`.
     """
     return {
         name: spec.expression or f"sum({name}) FILTER (WHERE tried)"

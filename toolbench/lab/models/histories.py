@@ -1,6 +1,6 @@
-"""Imported conversation logs of other programs, one row for each turn.
+"""Tables of histories: imported conversation logs of other programs, with a row for each turn.
 
-Turns have no scenario and no verdict, so no cell and no rate counts them.
+These turns have no scenario and no verdict, so they are in no cell and in no rate of trials.
 """
 
 from django.db import models
@@ -22,7 +22,15 @@ class History(models.Model):
 
 
 class HistoryTurn(models.Model):
-    """One line of an imported file. A missing value is stored as None or ""; missing `retries` as 0."""
+    """One turn, from one line of an imported file.
+
+    A field that the line lacks is stored as None or ""; missing `retries` are stored as 0.
+
+    Attributes:
+        line: number of the line, from 1.
+        turn, step: position of the turn, as the other program numbers it.
+        parse_mode: the other program's name for its way of parsing the call; "" without a parse error.
+    """
 
     history = models.ForeignKey(History, on_delete=models.CASCADE, related_name="turns")
     line = models.PositiveIntegerField()
@@ -38,9 +46,9 @@ class HistoryTurn(models.Model):
     retries = models.PositiveIntegerField(default=0)
     probe_ok = models.BooleanField(null=True)  # result of the other program's probe; None without one
     probe_error = models.CharField(max_length=200, blank=True)
-    parse_mode = models.CharField(max_length=20, blank=True)  # of the parse error; "" without one
+    parse_mode = models.CharField(max_length=20, blank=True)
     parse_error = models.CharField(max_length=200, blank=True)  # "" if parsing succeeded
-    snippet = models.CharField(max_length=200, blank=True)  # of the text that failed, masked
+    snippet = models.CharField(max_length=200, blank=True)  # beginning of the call that failed to parse, masked
 
     class Meta:
         ordering = ["history_id", "line"]

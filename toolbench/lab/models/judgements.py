@@ -1,4 +1,4 @@
-"""Tables of verdicts on trials, and of jobs of workers: replays, re-judging and imports."""
+"""Tables of verdicts on trials, and of the replay queue: what-ifs, re-judgings and imports for workers."""
 
 from typing import Self
 from urllib.parse import parse_qs
@@ -8,22 +8,27 @@ from django.db import models
 
 
 class JudgementQuerySet(models.QuerySet["Judgement"]):
-    """Verdicts, with the filter that all readers of current verdicts share."""
+    """Query set of verdicts, with a filter for those on the last execution of their trial."""
 
     def filter_last_executions(self) -> Self:
-        """Return the verdicts on the last execution of each trial, without those on executions before a retry.
+        """Return the verdicts on the last execution of each trial.
 
-        An imported trial may have ended at an unknown time. It has one execution only.
+        A user can retry a trial after its verdict; the verdict was then made before the last execution ended. An
+        imported trial, which may have ended at an unknown time, has only one execution.
         """
         of_last_execution = models.Q(judged_at__gte=models.F("trial__finished_at"))
         return self.filter(of_last_execution | models.Q(trial__finished_at=None, trial__state="done"))
 
 
 class Judgement(models.Model):
-    """A verdict on a trial, with the versions of the rules that made it.
+    """A verdict on a trial, with the versions of the rules by which it was made.
 
-    Rows exist only for re-judged trials: one for each verdict, including the first. The columns of a trial always hold
-    its current verdict.
+    Only re-judged trials have rows: one for each verdict, including the first. The columns of a trial always hold its
+    current verdict.
+
+    Attributes:
+        current: whether it is the current verdict of the trial.
+        columns: the VERDICT_COLUMNS of lab/replays/stored_trials.py, with their values by name.
     """
 
     trial = models.ForeignKey("Trial", on_delete=models.CASCADE, related_name="judgements")
@@ -31,7 +36,7 @@ class Judgement(models.Model):
     judging_version = models.PositiveSmallIntegerField()
     current = models.BooleanField(default=True)
     outcome = models.CharField(max_length=10)
-    columns = models.JSONField(default=dict)  # VERDICT_COLUMNS of lab/replays/stored_trials.py
+    columns = models.JSONField(default=dict)
     judged_at = models.DateTimeField()
 
     objects = JudgementQuerySet.as_manager()
@@ -52,12 +57,13 @@ class Judgement(models.Model):
 class HumanVerdict(models.Model):
     """A user's verdict on one execution of a trial.
 
-    It does not replace the judge's verdict and changes no count. A new verdict becomes the current one of the trial;
-    older ones are kept.
+    It does not replace the judge's verdict and changes no count. A new human verdict becomes the current one of the
+    trial; older ones are kept.
 
     Attributes:
         person: the user; None if the account was deleted.
-        username: the account's name at that time; it stays when the account is deleted.
+        username: a copy of the account's name at that time, so that it stays when the account is deleted.
+        at: when the user gave the verdict.
     """
 
     class Outcome(models.TextChoices):
@@ -90,27 +96,33 @@ class HumanVerdict(models.Model):
 class Replay(models.Model):
     """Job of a worker: a replay with other settings (what-if), a re-judging or an import.
 
+    There is at most one row for each kind, scope and query.
+
     Attributes:
         query: URL query string: the settings of a what-if, or `file`, `host` and `name` of an import; "" for a
-            re-judging. There is at most one row for each kind, scope and query.
-        settings_digest: of a what-if, the digest of what decided its result beside `query` and the trials when it was
-            requested, such as the patches of presets (not of the settings themselves); "" for other jobs.
+            re-judging.
+        settings_digest: for a what-if, the `compute_dependency_digest` (lab/replays/queue.py) when it was requested.
+            It covers what the result depends on beside `query` and the trials, such as the patches of presets. "" for
+            other jobs.
         done: number of trials that have been processed.
         total: number of trials to process.
-        counts: of a what-if, a list for each kind of change: outcome before, outcome after, whether answered success
-            omits the trial before, whether it does after, number of such trials. Of an import, the id of the run.
-        listed: the first MAX_CHANGES_LISTED changed or unknown trials (lab/replays/queue.py), as dictionaries of
-            TrialChange.
-        assumed: names of fields in which requests differed from the stored ones without an effect on the model.
-        requests_before: requests that the run had reserved when the replay was requested.
+        counts: for a what-if, a list for each kind of change: outcome before, outcome after, whether answered success
+            omits the trial before, whether it does after, number of such trials. For an import, a list with the id of
+            the run. Empty until the job is done.
+        listed: for a what-if, the first MAX_CHANGES_LISTED trials (lab/replays/queue.py) whose outcome has changed or
+            is unknown, each with the fields of TrialChange.
+        assumed: for a what-if, names of fields in which requests differed from the stored ones. The answers are assumed
+            not to depend on these fields.
+        requests_before: number of requests that the run had reserved when the replay was requested.
         refused: error message; "" without an error.
+        asked_at: when the job was requested.
     """
 
     IMPORT = "import"  # scope_id is the owner's id, 0 for none
     REJUDGE = "rejudge"  # scope_id is the id of a run
 
     class State(models.TextChoices):
-        """State of the replay."""
+        """State of the job."""
 
         QUEUED = "queued", "waiting"
         RUNNING = "running", "running"

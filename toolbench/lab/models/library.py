@@ -4,13 +4,14 @@ from django.db import models
 
 
 class LibraryVersion(models.Model):
-    """The content of a library entry as one save left it. It never changes.
+    """A copy of a library entry's content after it was saved. The copy never changes.
 
-    Exactly one of `profile`, `preset` and `model` is set: the entry. New runs read the entry's own row.
+    Exactly one of `profile`, `preset` and `model` is set: the entry. New runs read the entry itself, not its versions.
 
     Attributes:
-        content: columns of the entry by name (lab/library/versions.py).
-        username: copy of the name of the user who saved it; "" if nobody was signed in or Toolbench saved it.
+        number: counts from 1 within the entry.
+        content: values of the entry's columns by name (CONTENT_COLUMNS of lab/library/versions.py).
+        username: a copy of the name of the user who saved the entry; "" if nobody was signed in or Toolbench saved it.
     """
 
     profile = models.ForeignKey("SamplingProfile", null=True, on_delete=models.CASCADE, related_name="versions")

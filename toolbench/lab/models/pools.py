@@ -1,4 +1,4 @@
-"""Tables of sums over ended runs, from which pages read figures over all runs."""
+"""Tables of sums over ended runs. Pages with figures over all runs read them instead of cells and trials."""
 
 from typing import Any
 from uuid import uuid4
@@ -11,17 +11,22 @@ from toolbench.lab.models.runs import Run
 
 
 class CellPool(models.Model):
-    """The sums over the cells of ended runs with one configuration, scenario and version.
+    """Sums over the cells of ended runs with the same configuration and scenario version.
 
-    lab/metrics/pools.py computes and reads it. The columns have the same names as in its queries over cells, so that
-    the same code reads both. Each counter has a column `sum_<counter>`.
+    lab/metrics/pools.py computes and reads the rows. The columns have the same names as in its queries over cells, so
+    that the same code reads both. Each counter has a column `sum_<counter>`.
 
     Attributes:
-        confirming: whether the runs confirm a decision.
+        confirming: whether the runs are confirmation runs.
+        first, last: when the first and the last of the runs were created.
         all_durations: durations of all cells, encoded as in CellTimes, unsorted; None without durations.
-        all_first_tokens: times to the first token, encoded in the same way.
-        repeated: sums over repeated instances (metrics/repeated_instances.py); None for the published wording and for
-            runs that confirm a decision.
+        all_first_tokens: times to the first token, encoded in the same way; None without such times.
+        repeated: sums over repeated instances (RepeatedSums of lab/metrics/repeated_instances.py) as JSON; None for the
+            published wording and for confirmation runs.
+        sum_cells, sum_repeating, sum_unpriced, sum_set_aside: numbers of cells, as `cells`, `repeating_cells`,
+            `unpriced_cells` and `uncomputed_cells` of Tally.
+        sum_error: smallest error probability of cells with sequential stopping; None without such a cell.
+        sum_cost: sum of the known costs of cells, in dollars; None if no cost is known.
     """
 
     simulated = models.BooleanField()
@@ -73,7 +78,7 @@ class CellPool(models.Model):
 
 
 def _build_sum_column(spec: CounterSpec) -> "models.Field[Any, Any]":
-    """Return the column for the sum of a counter, wide enough for any number of cells."""
+    """Return a database column for the sum of a counter, wide enough for any number of cells."""
     if spec.column is models.FloatField:
         return models.FloatField()
     if spec.column is models.PositiveIntegerField:
@@ -92,8 +97,9 @@ class CausePool(models.Model):
     with a cause or failure class.
 
     Attributes:
-        taxonomy: version of the table of causes that classified the trials; 0 if none did.
+        taxonomy: version of the table of causes by which the trials were classified; 0 if they were not classified.
         cause_signature, signature: as in Trial.
+        trials: number of the trials.
         first_trial: the smallest primary key of the trials.
         first_seen: when the first of the trials finished; None if none has finished.
         runs: primary keys of their runs, as big-endian integers of 8 bytes.
@@ -128,7 +134,7 @@ class CausePool(models.Model):
 
 
 class PoolState(models.Model):
-    """Version of the pools, in a single row. Every refresh that writes pools sets a new version."""
+    """Version of CellPool and CausePool, in a single row. Each refresh that writes pools sets a new version."""
 
     version = models.UUIDField(default=uuid4)
 
@@ -139,8 +145,8 @@ class PoolState(models.Model):
 class RunChange(models.Model):
     """Mark of a run whose cells were recomputed, so that its pools are outdated.
 
-    The next refresh of the pools deletes it. Rows are inserted and deleted, never updated, so that transactions that
-    recompute cells do not wait for each other.
+    A run may have several marks; the next refresh of the pools deletes them. Rows are never updated, so that
+    transactions that recompute cells of the same run do not wait for each other.
     """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+", db_constraint=False)

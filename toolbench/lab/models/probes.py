@@ -6,23 +6,26 @@ from django.db import models
 class Probe(models.Model):
     """A probe of one model: requests that find out what its endpoint supports.
 
-    Names and URL are copies of their values when the probe was requested. Every write while it runs checks `lease`; a
-    write after the lease was lost changes nothing.
+    While the probe runs, every write checks `lease`; a write after the lease was lost changes nothing.
 
     Attributes:
+        model_name, provider_name: copies of the names when the probe was requested.
+        base_url: the base URL that the requests used, with keys masked; "" before the probe's end.
         why: why the probe was requested, as pages show it.
-        ok: True if the answers show whether the model returns calls in their own field, False if they do not; None
-            before the probe's end.
-        error: the error code (providers/data/outcomes.json) that made `ok` False; "" for none.
-        latency_ms: duration of the first exchange.
-        raw_hash: SHA-256 of the body of the first answer.
+        asked_at: when the probe was requested.
+        ok: True if the answers show whether the endpoint returns calls in their own field, False if they do not show
+            it; None before the probe's end.
+        error: the error code (providers/data/outcomes.json) because of which `ok` is False; "" without one.
+        sentence: the result of the check of tools, or why the probe failed.
+        latency_ms: duration of the first exchange; None without an exchange.
+        raw_hash: SHA-256 of the body of the first answer; "" without an exchange.
         checks: `{slug, outcome, sentence, learned, exchanges}` of each check, in order.
-        learned: the capabilities that all checks show together, in the form of engine.Capabilities.
-        adopted: name of the preset that was adopted from it; "" for none.
+        learned: the capabilities that all checks together show, by name (Capabilities of the engine).
+        adopted: name of the preset that was adopted from the probe; "" for none.
     """
 
     class Kind(models.TextChoices):
-        """What the probe checks."""
+        """Kind of the probe."""
 
         FIRST_USE = "first_use", "first use"
         CONFORMANCE = "conformance", "conformance"
@@ -77,8 +80,13 @@ class ProbeExchange(models.Model):
     Exchanges of a lost execution are kept, since their requests were sent.
 
     Attributes:
-        body_cut: whether the answer was truncated.
-        masked: whether a secret was masked in it.
+        ordinal: position in the execution of the probe.
+        check_slug: the check that sent the request.
+        error_code: a code of providers/data/outcomes.json; "" without an error.
+        body_cut: whether the stored answer is truncated.
+        masked: whether a secret was masked in the request or the answer.
+        cost: dollars, as the provider reported them; None if it did not.
+        request, response: the bodies.
     """
 
     probe = models.ForeignKey(Probe, on_delete=models.CASCADE, related_name="exchanges")
