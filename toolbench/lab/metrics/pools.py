@@ -107,7 +107,8 @@ def list_choices(*, simulated: bool, imported: bool, runs: Sequence[int] = ()) -
     Args:
         simulated: True for runs of simulated models, False for the other runs.
         imported: True for imported runs, False for the other runs.
-        runs: ids of the runs to read, for which `simulated` and `imported` are ignored; () for all runs.
+        runs: ids of the runs to read, for which `simulated` and `imported` are ignored; () for all runs, except those
+            of the playground.
 
     Returns:
         The sorted names by URL parameter, a key of CHOICE_COLUMNS.
@@ -126,9 +127,9 @@ def list_choices(*, simulated: bool, imported: bool, runs: Sequence[int] = ()) -
     return {name: tuple(sorted({row[index] for row in rows})) for index, name in enumerate(CHOICE_COLUMNS)}
 
 
-def contains_name(row: Mapping[str, Any], text: str) -> bool:
-    """Return whether the model name or the provider name of a row contains the text, ignoring case."""
-    return text.lower() in row["model_name"].lower() or text.lower() in row["provider_name"].lower()
+def contains_name(row: Mapping[str, Any], name_part: str) -> bool:
+    """Return whether the model name or the provider name of a row contains `name_part`, ignoring case."""
+    return any(name_part.lower() in row[column].lower() for column in ("model_name", "provider_name"))
 
 
 def render_config_label(row: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ class Probe(models.Model):
         sentence: the result of the check of tools, or why the probe failed.
         latency_ms: duration of the first exchange; None without an exchange.
         raw_hash: SHA-256 of the body of the first answer; "" without an exchange.
-        checks: `{slug, outcome, sentence, learned, exchanges}` of each check, in order.
+        checks: the ProbeCheck (providers/probing/check_result.py) of each check as JSON, in order.
         learned: the capabilities that all checks together show, by name (Capabilities of the engine).
         adopted: name of the preset that was adopted from the probe; "" for none.
     """

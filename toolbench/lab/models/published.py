@@ -1,4 +1,4 @@
-"""Tables of the published matrix of the case study. No figure in them is measured by Toolbench."""
+"""Tables of the case study's published matrix. Toolbench measured none of their figures."""
 
 from django.db import models
 
@@ -7,10 +7,10 @@ class PublishedSnapshot(models.Model):
     """A publication of the matrix, with its date and source.
 
     Attributes:
-        published: the date, as precise as the source: 2026-02.
-        trials: number of trials of each scenario in a row of the matrix.
-        totals: `[passed, trials]` by "overall", "tool" and "control".
-        scenarios: `[passed, trials]` by slug.
+        published: date of publication, as precise as the source states it, such as 2026-02.
+        trials: number of trials of each scenario in each row of the matrix.
+        totals: `[passed, trials]` over all rows, by "overall", "tool" and "control".
+        scenarios: `[passed, trials]` over all rows, by slug of the scenario.
     """
 
     slug = models.SlugField(unique=True)
@@ -29,7 +29,7 @@ class PublishedSnapshot(models.Model):
 class PublishedCell(models.Model):
     """A row of the published matrix: a model with a sampling profile, over all scenarios.
 
-    It is not a cell, which is a configuration in one scenario.
+    It is not a cell, which covers only one scenario.
 
     Attributes:
         tool_ok: number of passed trials of the tool scenarios.
@@ -37,8 +37,10 @@ class PublishedCell(models.Model):
         control_ok: number of passed trials of the control.
         control_runs: number of trials of the control.
         p95_ms: nearest-rank p95 of the duration of all these trials, in milliseconds.
-        failures: `{"name", "count"}` of the most frequent failures; the numbers of others are unknown.
-        not_applicable: whether the row is not applicable by Toolbench's rules, because tools are off for the model.
+        failures: `{"name", "count"}` for each kind of failure with a published count; other counts are unknown.
+        not_applicable: whether Toolbench would rate the row's trials as not applicable, because tools are off for the
+            model.
+        position: place in the order of the matrix, from 0.
     """
 
     snapshot = models.ForeignKey(PublishedSnapshot, on_delete=models.CASCADE, related_name="cells")
@@ -65,6 +67,7 @@ class PublishedRecommendation(models.Model):
 
     Attributes:
         recommended: whether the profile is recommended, in the words of the source, such as "Conditional".
+        position: place in the order of the source, from 0.
     """
 
     snapshot = models.ForeignKey(PublishedSnapshot, on_delete=models.CASCADE, related_name="recommendations")

@@ -6,12 +6,12 @@ from django.db import models
 class RefusedParameter(models.Model):
     """An optional parameter that a model's endpoint refused in a run.
 
-    Without it, the endpoint accepted the request. The rest of the run omits the parameter. Later runs omit it only if a
-    user has adopted the omission as a setting of the model.
+    The endpoint accepted the request without the parameter. Trials of the run that start later omit it. Later runs omit
+    it only if a user has adopted the omission as a setting of the model.
 
     Attributes:
-        model_name: the name in the run's configuration.
-        name: a row of engine/data/optional_parameters.json.
+        model_name: the name of the model in the run's configuration.
+        name: the name of the parameter in engine/data/optional_parameters.json.
         why: the beginning of the endpoint's error message.
         trial: the trial whose request was refused; None if it was deleted.
     """

@@ -4,24 +4,25 @@ from django.db import models
 
 
 class RetentionRule(models.Model):
-    """Rule that bodies of trials of one kind are removed after some days.
+    """Rule that the bodies of trials of one kind are removed after some days.
 
-    Bodies of a kind without a row are kept, and so are those of pinned trials (lab/operations/sql/due_trials.sql).
+    The bodies of a kind without a row are kept. The bodies of pinned trials are kept, too (see
+    lab/operations/sql/due_trials.sql).
 
     Attributes:
-        days: days since the end of the trial; for a deleted run, since its deletion; for an imported run, since its
-            import.
+        days: number of days after the end of the trial; after the deletion of a deleted run; after the import of an
+            imported run.
     """
 
     class Kind(models.TextChoices):
-        """Kind of trials. A trial has the first kind in this order that fits."""
+        """Kind of trials. A trial is of the first kind, in this order, that fits."""
 
         DELETED = "deleted", "Trials of deleted runs"
         SIMULATED = "simulated", "Trials of simulated models"
         IMPORTED = "imported", "Trials of imported runs"
         PASSED = "passed", "Passed trials"
         FAILED = "failed", "Failed trials"
-        OTHER = "other", "Infrastructure errors and cancelled trials"
+        OTHER = "other", "Infrastructure errors and cancelled trials"  # and trials that are not applicable
 
     kind = models.CharField(max_length=12, choices=Kind, unique=True)
     days = models.PositiveIntegerField()

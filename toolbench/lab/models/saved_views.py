@@ -1,4 +1,4 @@
-"""Table of saved views."""
+"""Table of saved views: pages of results that users keep under a name."""
 
 from django.conf import settings
 from django.db import models
@@ -9,7 +9,8 @@ class SavedView(models.Model):
 
     Attributes:
         address: path and query string.
-        shared: whether other users see the view. Only its owner can change it; owners of the site can delete it.
+        owner: the user who saved the view, and the only one who can change it.
+        shared: whether other users see the view. Users with the role `owner` can delete a shared view.
     """
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="saved_views")

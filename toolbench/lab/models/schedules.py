@@ -7,17 +7,19 @@ from toolbench.lab.models.runs import Run
 
 
 class Schedule(models.Model):
-    """A run request that is launched at regular times.
+    """A saved plan from which runs are launched at regular times.
 
     Attributes:
         request: the RunRequest as JSON (lab/planning/run_request.py).
         every_hours: hours between launches; None if `hour_utc` is set.
         hour_utc: the hour (UTC) of a daily launch; None if `every_hours` is set.
-        requests_per_run: request limit of each run. Saving the schedule confirms so many paid requests.
-        requests_per_month: limit for all its runs of a calendar month (UTC). A run that could exceed it is skipped.
-        baseline_runs: the runs that a user chose for comparison with later runs.
-        skip_reason: why the last due run was not launched; "" if it was, or if the schedule was paused or activated
-            since.
+        requests_per_run: request limit of each run. A user who saves the schedule confirms this number of paid requests
+            for each run.
+        requests_per_month: limit of requests for all its runs of a calendar month (UTC). A run that could exceed it is
+            skipped.
+        baseline_runs: the runs that a user pinned; later runs are compared with them.
+        skip_reason: why the last due run was not launched; "" if it was launched, or if the schedule was paused or
+            activated since then.
     """
 
     name = models.CharField(max_length=120)
@@ -49,7 +51,7 @@ class Schedule(models.Model):
 
     @property
     def rhythm(self) -> str:
-        """The regular times in words."""
+        """The times of launches in words, such as "nightly at 02:00 UTC" or "every 6 hours"."""
         if self.every_hours is None:
             return f"nightly at {self.hour_utc:02d}:00 UTC"
         return "every hour" if self.every_hours == 1 else f"every {self.every_hours} hours"
@@ -60,9 +62,10 @@ class AlertRule(models.Model):
 
     Attributes:
         schedule: the schedule whose runs are checked; None for all runs.
-        threshold: in the unit of the kind (lab/schedules/conditions.py); None if the kind needs none.
-        webhook_encrypted: URL to send alerts to, encrypted since it may hold a secret; None for none.
-        webhook_host: the part of that URL that pages show.
+        threshold: limit in the unit of the kind (lab/schedules/conditions.py); None if the kind needs none.
+        webhook_encrypted: URL to which alerts are sent, encrypted since it may contain a secret; None for no webhook.
+        webhook_host: host of the webhook, which pages show, with the port if the URL names one; "" for no webhook.
+        email: address to which alerts are sent; "" for no e-mail.
     """
 
     class Kind(models.TextChoices):
@@ -95,15 +98,16 @@ class AlertRule(models.Model):
 class Alert(models.Model):
     """An alert: a run met the condition of a rule.
 
-    The alert is open until a later finished run does not meet the condition, or its own run is deleted. An alert about
-    the end of a run is resolved at once.
+    The alert is open until the rule checks a later finished run that does not meet the condition. If the alert's run is
+    deleted, the next check of the rule resolves it. An alert that only says that a run has ended is resolved at once.
 
-    Constraints of the table allow one open alert for each rule and series, and one for each rule, series and run.
+    Constraints of the table allow one open alert for each rule and series, and one alert for each rule, series and run.
 
     Attributes:
         run: the run that met the condition.
-        series: the configuration (lab/schedules/series.py); "" for an alert about the whole run.
-        resolved_at: None while it is open.
+        series: key of the series that met the condition (lab/schedules/series.py); "" for an alert about the whole run.
+        sentence: what was found, for users.
+        resolved_at: None while the alert is open.
     """
 
     rule = models.ForeignKey(AlertRule, on_delete=models.CASCADE, related_name="alerts")
@@ -133,8 +137,10 @@ class AlertDelivery(models.Model):
     `unclear`. It is sent again only if a user retries it, since it may have arrived.
 
     Attributes:
-        state: `failed` after the last attempt. A user can retry a failed or unclear delivery.
-        last_error: why the last attempt failed, without the address of the channel.
+        state: `failed` after the last attempt failed. A user can retry a failed or unclear delivery.
+        attempts: number of attempts since the message was queued.
+        next_attempt_at: when a pending delivery is due, or when one that is being sent counts as lost; otherwise None.
+        last_error: why the last attempt failed or is unclear, without the address of the channel; "" without an error.
     """
 
     class Channel(models.TextChoices):
