@@ -13,12 +13,12 @@ def read_usable_version(*obstacles: Exists) -> UUID | None:
     """Return the version of the pools if they are up to date, with one query.
 
     Args:
-        obstacles: further conditions on rows. If such a row exists, the pools count as outdated.
+        obstacles: further conditions, each that a row exists. If one of them holds, the pools count as outdated.
 
     Returns:
         The version. It is None before the first refresh, and until the next refresh if a pooled run was deleted or
-        reopened, or its cells were recomputed. It is also None while a pooled run has cells to recompute and while an
-        obstacle exists.
+        reopened, or its cells were recomputed. It is also None while a pooled run has cells to recompute, and while an
+        obstacle holds.
     """
     has_changed = Exists(RunChange.objects.filter(run=OuterRef("pk")))
     outdated_runs = Run.objects.filter(pooled=True).filter(~ENDED | Q(deleted_at__isnull=False) | has_changed)

@@ -26,7 +26,7 @@ from toolbench.lab.models import Cell, CellPool, PoolState, Run, RunConfig, Tria
 
 SumRow = dict[str, Any]  # sums over cells by column: a row of CellPool, or of a query over cells with the same columns
 
-CONFIRMATION_PURPOSE = "confirm"  # Run.purpose of confirmation runs, which the choice of a configuration ignores
+CONFIRMATION_PURPOSE = "confirm"  # Run.purpose of confirmation runs; the decision that they confirm does not count them
 MORE_TRIALS_PURPOSE = "decide"  # Run.purpose of a run of the trials that a decision lacks; the decision counts them
 CONFIG_FIELDS = (
     "provider_name", "provider_kind", "model_name", "profile", "strategy", "method", "examples", "tool_use_mode",
@@ -39,7 +39,7 @@ MAX_RUNS_PER_REFRESH = 500
 _ID_ARRAYS = ("config_ids", "cell_ids", "run_ids")
 _TEXT_ARRAYS = ("engines", "purposes", "canonicals", "prompts")
 _ARRAYS = (*_ID_ARRAYS, *_TEXT_ARRAYS)
-_TIME_ARRAYS = ("all_durations", "all_first_tokens")
+_TIME_COLUMNS = ("all_durations", "all_first_tokens")
 _INSTANCE_KEY = ("simulated", "imported", *CONFIG_FIELDS, "instance_kind", "scenario_version")
 _DECIMAL_SUMS = tuple(column.name for column in CellPool._meta.concrete_fields if isinstance(column, DecimalField))
 _FLAGS = (*RUN_FIELDS, "mixed_upstreams")
@@ -250,7 +250,7 @@ def _merge_group(rows: Sequence[Mapping[str, Any]]) -> SumRow:
         values = [row[name] for row in rows]
         if name in _ARRAYS:
             merged[name] = sorted({item for items in values for item in items})
-        elif name in _TIME_ARRAYS:
+        elif name in _TIME_COLUMNS:
             merged[name] = b"".join(bytes(times or b"") for times in values)
         elif name in _NULLABLE_SUMS:
             known_values = [value for value in values if value is not None]

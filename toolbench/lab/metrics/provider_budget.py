@@ -82,7 +82,7 @@ class ProviderBudget:
         not reached, the result is at least 1.
 
         Returns:
-            The number; None for any number, because the month's trials with a known cost cost nothing.
+            The number; None if any number may start, since the month's trials with a known cost were free.
         """
         if self.is_reached:
             return 0

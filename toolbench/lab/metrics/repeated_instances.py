@@ -66,7 +66,7 @@ class RepeatedSums:
 
     @classmethod
     def from_json(cls, document: list[list[float]]) -> "RepeatedSums":
-        """Return the sums from the lists that `to_json` returned."""
+        """Build the sums from the lists that `to_json` returned."""
         return cls(*(ClusterSums(int(instance_count), *sums) for instance_count, *sums in document))
 
 
