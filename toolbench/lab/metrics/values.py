@@ -8,7 +8,7 @@ from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.tally import Tally, add_tallies
 from toolbench.lab.metrics.times import Times, merge_times
 
-UNKNOWN = "unknown"  # Metric.missing if only unknown counts or costs can be the reason
+UNKNOWN = "unknown"  # value of Metric.missing for metrics whose counts or costs may be unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class MetricValue:
-    """Value of a metric: a rate, a figure or a quantile. Exports of a quantile use a figure, too.
+    """Value of a metric: a rate, a figure or a quantile. Beside a quantile, there may be a figure for exports.
 
     Attributes:
         rate: None if the metric is no rate or its counts are unknown. If nothing was counted, `n` of the rate is 0.

@@ -42,10 +42,10 @@ def _count_trials(help_text: str, where: str) -> Any:
 
 
 def _sum_trials(help_text: str, expression: str = "", column: "type[models.Field[Any, Any]]" = IntegerColumn) -> Any:
-    """Declare a sum over trials.
+    """Declare a counter that is a sum over trials, or a number of trials that follows from costs or steps.
 
     Args:
-        help_text: description of the sum.
+        help_text: description of what is counted.
         expression: as in CounterSpec.
         column: class of the cell's column.
     """
@@ -67,7 +67,7 @@ def _sum_dollars(expression: str, where: str) -> str:
 
 
 _HASHED = "answered AND answer_hash <> ''"  # a trial that was refused before any answer has no hash
-_ANSWER = "(instance, answer_hash)"  # an answer to an instance, which is a column of metrics/sql/cell_trials.sql
+_ANSWER = "(instance, answer_hash)"  # `instance` is a column of metrics/sql/cell_trials.sql
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,18 +84,18 @@ class TrialCounts:
     parse_error_turns: int = _sum_trials("Turns with a call that was unreadable, or readable only after a repair")
     calling_turns: int = _sum_trials("Turns with a call, readable or not")
     repaired_calls: int = _sum_trials("Calls that were readable only after a repair")
-    parse_error_ends: int = _sum_trials("Trials that ended since the provider could not read the model's output")
+    parse_error_ends: int = _sum_trials("Trials that ended because the provider could not read the model's output")
     fallback_turns: int = _sum_trials("Turns that requested calls as text JSON, which is deprecated")
     asked_again: int = _sum_trials("Re-prompts")
     failed_calls: int = _sum_trials("Calls whose result is an error")
     missing_calls: int = _sum_trials("Calls without a required property")
     type_calls: int = _sum_trials("Calls with a value of a wrong type")
-    enum_calls: int = _sum_trials("Calls with a value outside its enum")
+    enum_calls: int = _sum_trials("Calls with a value that is not in the enum of the schema")
     range_calls: int = _sum_trials("Calls with a value out of range")
     extra_calls: int = _sum_trials("Calls with a property that the schema does not define")
     ignored_calls: int = _sum_trials("Calls of an answer that the loop did not keep")
     answered_turns: int = _sum_trials("Turns with an answer")
-    good_turns: int = _sum_trials("Turns with an answer and without a cause, harmless causes aside")
+    good_turns: int = _sum_trials("Turns with an answer in which no cause was found, except harmless ones")
     final_answers: int = _sum_trials("Answers without a call")
     empty_finals: int = _sum_trials("Blank answers after a tool's result")
     arguments_asked: int = _sum_trials("Valid calls whose right arguments the task names")
