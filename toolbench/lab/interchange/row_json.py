@@ -1,4 +1,4 @@
-"""Conversion of rows to JSON and back, without private columns and those without meaning in another installation."""
+"""Conversion of database rows to JSON and back, without columns that are private or only have a meaning here."""
 
 import base64
 import binascii
@@ -15,8 +15,8 @@ from toolbench.lab.interchange.json_shapes import are_valid_details, is_valid_co
 from toolbench.lab.interchange.plausible_figures import FigureReader
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
-# These columns are not exported: personal notes are private; leases, workers and settings have no meaning in another
-# installation; counts are computed again by the import.
+# These columns are not exported: labels and notes are private; leases, workers, times in the queue and settings have no
+# meaning in another installation; the import computes counts and search texts again.
 _OMITTED_COLUMNS: Mapping[type[models.Model], frozenset[str]] = {
     Run: frozenset(
         {
@@ -38,7 +38,7 @@ _OMITTED_COLUMNS: Mapping[type[models.Model], frozenset[str]] = {
     StepBody: frozenset(),
     Judgement: frozenset(),
 }
-_CELL_COLUMNS = {
+_EXPORTED_CELL_COLUMNS = {
     "scenario",
     "scenario_version",
     "scenario_group",
@@ -52,13 +52,14 @@ _CELL_COLUMNS = {
 
 
 class InvalidRowError(ValueError):
-    """Row that cannot be stored; the message gives the reason and, if one is at fault, the column."""
+    """Row that cannot be stored; the message gives the reason."""
 
 
 def row_to_json(row: models.Model) -> JsonObject:
-    """Return the exported columns of a row by name; bytes are written by `encode_bytes`.
+    """Return the values of a row's exported columns by column name; bytes have the form of `encode_bytes`.
 
-    A column with its default value is left out, so a column that a later version adds changes no earlier hash.
+    A column with its default value is left out. So the hash of an old row stays the same when a later version adds a
+    column.
     """
     values = ((field, getattr(row, field.name)) for field in _list_exported_fields(type(row)))
     return {field.name: _value_to_json(value) for field, value in values if value != field.get_default()}
@@ -88,7 +89,7 @@ def parse_row(model: type[models.Model], document: object, figure_reader: Figure
 
 
 def encode_bytes(content: bytes | memoryview | None) -> JsonObject | None:
-    """Return an object with `text` if the bytes are UTF-8, else with `base64`; None for None."""
+    """Return `{"text": …}` if the bytes are UTF-8, else `{"base64": …}`; None for None."""
     if content is None:
         return None
     try:
@@ -101,7 +102,7 @@ def decode_bytes(document: object) -> bytes | None:
     """Return the bytes that `encode_bytes` encoded; None for None.
 
     Raises:
-        InvalidRowError: `document` is not a value that `encode_bytes` returns.
+        InvalidRowError: `document` has no string `text` and no string with valid base64 in `base64`.
     """
     if document is None:
         return None
@@ -119,7 +120,7 @@ def decode_bytes(document: object) -> bytes | None:
 def _list_exported_fields(model: type[models.Model]) -> "tuple[models.Field[Any, Any], ...]":
     fields = (field for field in model._meta.concrete_fields if not field.is_relation and not field.primary_key)
     if model is Cell:
-        return tuple(field for field in fields if field.name in _CELL_COLUMNS)
+        return tuple(field for field in fields if field.name in _EXPORTED_CELL_COLUMNS)
     return tuple(field for field in fields if field.name not in _OMITTED_COLUMNS[model])
 
 
@@ -163,10 +164,12 @@ def _parse_value(field: "models.Field[Any, Any]", json_value: Any, figure_reader
 
 
 def _check_type(field: "models.Field[Any, Any]", json_value: Any) -> None:
-    """Check that a text or time column gets text, a JSON column its shape, and others neither text, list nor object.
+    """Check that the JSON type of a value fits its column.
+
+    A text or time column takes a string, a JSON column a value of its shape, any other column a number or a Boolean.
 
     Raises:
-        InvalidRowError: the value has another type or shape.
+        InvalidRowError: the value does not fit.
     """
     is_text_column = isinstance(field, models.CharField | models.TextField | models.DateTimeField)
     if not isinstance(field, models.JSONField) and isinstance(json_value, str) != is_text_column:

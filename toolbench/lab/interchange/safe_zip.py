@@ -1,4 +1,4 @@
-"""Reader of untrusted zip files, which checks names, sizes and hashes before the content is used.
+"""Reading of untrusted zip files: names, sizes and, in bundles, hashes are checked before the content is used.
 
 No member is unpacked to disk.
 """
@@ -33,11 +33,11 @@ from toolbench.lab.interchange.manifest import (
 )
 from toolbench.lab.traces.step_facts import to_column_text
 
-Archive = ZipFile  # of the library for this version of Python, for the readers of bundles and logs
+Archive = ZipFile  # exported for annotations in other modules: its library depends on the version of Python
 MAX_MEMBERS = 400_000
 MAX_MEMBER_BYTES = 256 << 20
 MAX_UNPACKED_BYTES = 8 << 30  # of all members
-MAX_RATIO = 200  # unpacked to packed size, of files above MIN_RATIO_CHECK_BYTES
+MAX_RATIO = 200  # unpacked bytes of all members per packed byte, if they exceed MIN_RATIO_CHECK_BYTES
 MIN_RATIO_CHECK_BYTES = 16 << 20
 _ENCRYPTED_FLAG = 1
 _COMPRESSIONS = (ZIP_STORED, ZIP_DEFLATED, ZIP_ZSTANDARD)
@@ -53,7 +53,7 @@ class RunImportError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class UnpackLimits:
-    """Maximum size of an unpacked file.
+    """Maximum number and sizes of the members of a zip file.
 
     Attributes:
         members: number of members.
@@ -68,7 +68,7 @@ class UnpackLimits:
 
 @contextmanager
 def open_zip(file: IO[bytes], limits: UnpackLimits) -> Iterator[ZipFile]:
-    """Open an archive after checking its members. Members may be compressed by deflate or, as by Inspect AI, by zstd.
+    """Open an archive and check its members, which may be compressed by deflate or by zstd, as Inspect AI does.
 
     Raises:
         RunImportError: the file is not a zip archive, `check_members` refuses it, or a member that the `with` block
@@ -88,7 +88,7 @@ def open_zip(file: IO[bytes], limits: UnpackLimits) -> Iterator[ZipFile]:
 
 
 def count_unpacked_bytes(file: IO[bytes]) -> int:
-    """Return the unpacked bytes of an archive, or the size of a file that `open_zip` refuses.
+    """Return the number of unpacked bytes of an archive, or the size of a file that `open_zip` refuses.
 
     The file's position is at its start afterwards.
     """
@@ -102,11 +102,11 @@ def count_unpacked_bytes(file: IO[bytes]) -> int:
 
 
 def check_members(archive: ZipFile, limits: UnpackLimits) -> None:
-    """Check the names, the compression, the positions and the declared sizes of all members.
+    """Check the number of members, and the name, compression, position and declared size of each.
 
     Raises:
-        RunImportError: a name is unsafe or not unique, a member is encrypted, compressed by another method or would
-            begin before the file, or a limit is exceeded.
+        RunImportError: a member is refused as in `_check_member`, two members have the same name, or the number of
+            members, their size or the ratio of their unpacked to their packed bytes exceeds its limit.
     """
     members = archive.infolist()
     if len(members) > limits.members:
@@ -129,11 +129,11 @@ def check_members(archive: ZipFile, limits: UnpackLimits) -> None:
 
 
 def _check_member(info: ZipInfo, limits: UnpackLimits) -> None:
-    """Check the name, the compression, the position and the declared size of a member.
+    """Check the name, compression, position and declared size of a member.
 
     Raises:
-        RunImportError: the name is unsafe, or the member is encrypted, compressed by another method, too large, or
-            would begin before the file.
+        RunImportError: the name could lead out of a folder, or the member is encrypted, is compressed by a method that
+            is not in _COMPRESSIONS, is too large, or has a negative position because the start of the file is missing.
     """
     path = PurePosixPath(info.filename)
     if path.is_absolute() or ".." in path.parts or "\\" in info.filename or ":" in info.filename:
@@ -156,7 +156,7 @@ def _check_member(info: ZipInfo, limits: UnpackLimits) -> None:
 
 
 def read_checked_manifest(archive: ZipFile) -> Manifest:
-    """Return the manifest after comparing it with the names and hashes of all members.
+    """Return the manifest of a bundle after comparing it with the names and hashes of all members.
 
     Raises:
         RunImportError: the manifest cannot be read or does not agree with the members.

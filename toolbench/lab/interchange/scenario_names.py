@@ -8,16 +8,16 @@ from typing import Any
 
 SCENARIO_COLUMNS = ("scenario", "signature", "cause_signature", "columns")  # columns that contain a scenario's slug
 _SIGNATURE_COLUMNS = ("signature", "cause_signature")
-_SEPARATOR = " · "
+_SEPARATOR = " · "  # of a signature, whose second part is the scenario: `wrong_arguments · weather · city`
 
 
 def rename_scenarios(columns: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """Return a copy of the columns of a cell, a trial or a judgement with scenarios renamed.
 
     Args:
-        columns: values by column name. A signature has the scenario as its second part. Nested `columns` of a judgement
-            are renamed too.
-        names: new name by old name; any other scenario keeps its name.
+        columns: values by column name. The column `columns` of a judgement holds such a mapping itself, in which
+            scenarios are renamed too.
+        names: new slug by old slug; any other scenario keeps its slug.
     """
     renamed = dict(columns)
     if "scenario" in renamed:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import IO, Any, TypeVar, cast
 
 _T = TypeVar("_T")
-PartWriter = Generator[None, None, _T]  # yields after each part of the file that it has written
+PartWriter = Generator[None, None, _T]  # writes a file part by part and yields after each part
 _CHUNK_CHARS = 1 << 16
 
 
@@ -43,7 +43,10 @@ def iter_file_chunks(write: Callable[[IO[bytes]], PartWriter[object]]) -> Iterat
 
 
 def join_text_parts(parts: Iterable[str]) -> Iterator[bytes]:
-    """Yield a text that comes in many parts as UTF-8, in chunks of about 64 KiB; the last chunk may be empty."""
+    """Yield a text as UTF-8, joining its parts to chunks of _CHUNK_CHARS characters or more; only the last is shorter.
+
+    The last chunk may be empty.
+    """
     chunk_parts: list[str] = []
     chunk_chars = 0
     for part in parts:

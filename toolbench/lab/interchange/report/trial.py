@@ -1,7 +1,7 @@
 """Report file of one trial.
 
-The file has the fields of the case study under the same names. A field without a meaning in Toolbench is null. All
-other fields are under `toolbench`.
+The file has the fields of the case study's reports under the same names. Those without a meaning in Toolbench are null.
+The fields that only Toolbench has are under `toolbench`.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ from toolbench.lab.models.counters import TRIAL_COUNTERS
 from toolbench.lab.scenarios.catalogue import load_scenario
 from toolbench.lab.traces.reading import StepWithDetails, list_steps
 
-MAX_RAW_CHARS = 20_000  # of the raw body of an error
-MAX_ERROR_CHARS = 400  # of the text of an error other than a failed check
-COUNTED_OUTCOMES = (Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA)  # of trials in the summaries
-# Fields without bodies, which the summary repeats.
+MAX_RAW_CHARS = 20_000  # of `error_raw_body`
+MAX_ERROR_CHARS = 400  # of `error`, unless it lists failed checks
+COUNTED_OUTCOMES = (Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA)  # the summaries count these trials
+# The case study's fields of a trial in the summary; none of them holds a body.
 SUMMARY_FIELDS = (
     "model",
     "model_base",
@@ -108,11 +108,11 @@ class TrialReport:
     """Report of one trial.
 
     Attributes:
-        trial: the trial.
         name: name of the file.
         content: JSON of the file.
         row: the entry of the trial in the summary.
-        quirks: ("transform", name) for each transform that changed something, and ("finding", code) for each finding.
+        quirks: ("transform", name) for each change of a request, an answer or a tool result, by the name of the
+            transform or repair; ("finding", code) for each finding.
     """
 
     trial: Trial
@@ -133,7 +133,7 @@ class TrialReportBuilder:
 
     Attributes:
         labels: labels by configuration id.
-        simulated: whether the run is simulated.
+        simulated: whether the run has a simulated model.
     """
 
     labels: dict[int, ConfigLabel]
@@ -166,9 +166,9 @@ class TrialReportBuilder:
 
         Args:
             config: the configuration.
-            scenario: slug of the scenario; empty for no layer.
-            version: version of the scenario. If code no longer has it, the newest version is used. An unknown scenario,
-                or an unknown version of a case, has no layer.
+            scenario: slug of the scenario; empty for no layer. A scenario that does not exist has no layer either.
+            version: version of the scenario. A version that does not exist stands for the newest version of a built-in
+                scenario; for a test case, it has no layer.
 
         Returns:
             The policy; None if the engine no longer accepts the stored layers.
@@ -229,7 +229,7 @@ class TrialReportBuilder:
 
 
 def has_passed(trial: Trial) -> bool | None:
-    """Return whether a trial passed by the case study rule, or by its task's verdict if the scenario has no such rule.
+    """Return whether a trial passed, by the case study rule if it gave a verdict, else by the rule of the scenario.
 
     Returns:
         Whether the trial passed; None if its outcome is not in COUNTED_OUTCOMES.
@@ -245,7 +245,7 @@ def round_elapsed_ms(trial: Trial) -> int:
 
 
 def is_tag_fallback_on(policy: Policy | None) -> bool | None:
-    """Return whether calls between tags in the text are read, which needs the method native; None without a policy."""
+    """Return whether the method is native and calls between tags in the text are read too; None without a policy."""
     return policy.method == "native" and TAG_TRANSFORM in policy.response_transforms if policy else None
 
 
@@ -261,26 +261,26 @@ def _resolve_policy(config: RunConfig, scenario: str, version: int) -> Policy | 
 
 
 def _build_error_fields(trial: Trial, steps: Sequence[StepWithDetails]) -> JsonObject:
-    """Return the error fields of a trial; all are null unless the trial failed or had an infrastructure error.
+    """Return the error fields of a trial; all are null unless `has_passed` is False.
 
     Status and bodies are those of the last failed exchange if the trial ended with PROVIDER_ERROR, else null.
     """
-    has_failed = not has_passed(trial) and trial.outcome in COUNTED_OUTCOMES
+    has_failed = has_passed(trial) is False
     category = (trial.category or "EXCEPTION") if has_failed else None
-    failed_exchanges = [step for step in steps if not step.is_tool and not step.step.ok]
-    has_response = has_failed and trial.end == "PROVIDER_ERROR" and failed_exchanges
-    last_exchange = failed_exchanges[-1].step if has_response else None
+    failed_exchanges = [step.step for step in steps if not step.is_tool and not step.step.ok]
+    is_provider_error = has_failed and trial.end == "PROVIDER_ERROR"
+    last_failed = failed_exchanges[-1] if is_provider_error and failed_exchanges else None
     return {
         "error": _build_error_text(trial, str(category)) if has_failed else None,
-        "error_status": last_exchange.status if last_exchange else None,
-        "error_body": parse_object(last_exchange.body.response) if last_exchange else None,
-        "error_raw_body": decode_text(last_exchange.body.response)[:MAX_RAW_CHARS] if last_exchange else None,
+        "error_status": last_failed.status if last_failed else None,
+        "error_body": parse_object(last_failed.body.response) if last_failed else None,
+        "error_raw_body": decode_text(last_failed.body.response)[:MAX_RAW_CHARS] if last_failed else None,
         "error_category": category,
     }
 
 
 def _build_error_text(trial: Trial, category: str) -> str:
-    """Return `CODE: message` in the form of the case study."""
+    """Return the error of a trial as the case study writes it: `CATEGORY: message`."""
     if category == "ASSERTION_FAILED":
         checks = [check for check in trial.verdict.get("checks", ()) if not check["ok"]]
         reasons = "; ".join(f"{check['name']}: {check['detail']}" for check in checks)

@@ -1,4 +1,4 @@
-"""History, trace and final draft of the case study's record of a trial, rebuilt from stored steps."""
+"""History, trace and final draft of a trial in the form of the case study, rebuilt from stored steps."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,10 +21,10 @@ TRANSFORM_KEYS = (
 
 
 def build_history(steps: Sequence[StepWithDetails]) -> list[Message] | None:
-    """Return the messages of the last request, its answer and the tool results of the same turn.
+    """Return the messages of the last request, then its answer if it was read, then the tool results of the same turn.
 
     Returns:
-        The messages; None if the request has no readable messages, and [] if no request was sent.
+        The messages; None if those of the request cannot be read; [] if no request was sent.
     """
     exchanges = [step for step in steps if not step.is_tool]
     if not exchanges:
@@ -44,7 +44,7 @@ def _build_tool_message(step: StepWithDetails) -> Message:
 
 
 def build_trace(steps: Sequence[StepWithDetails], policy: Policy | None) -> list[JsonObject]:
-    """Return one entry for each successful exchange.
+    """Return a summary of the request, answer and calls of each successful exchange.
 
     Args:
         steps: all steps of the trial.
@@ -106,12 +106,12 @@ def _summarise_result(step: StepWithDetails) -> JsonObject:
 
 
 def rebuild_final_draft(trial: Trial, steps: Sequence[StepWithDetails]) -> Any:
-    """Return the draft in the workspace at the end of a trial.
+    """Return the draft that the tools of the scenario edited, as it was at the end of a trial.
 
-    The stored calls are executed again on the same instance.
+    The stored calls are executed again in a new workspace of the same instance.
 
     Returns:
-        The draft; None if there is no draft, or if this version of the scenario is not available.
+        The draft; None if the workspace has no draft, or if this version of the scenario is not available.
     """
     if not is_version_available(trial.scenario, trial.scenario_version):
         return None

@@ -9,7 +9,7 @@ from toolbench.lab.metrics.times import load_cell_times, times_to_json
 from toolbench.lab.models import Run, Trial
 from toolbench.lab.models.counters import TRIAL_COUNTERS
 
-_TRIALS_PER_BATCH = 1000  # trials that are loaded at a time
+_TRIALS_PER_BATCH = 1000  # that are loaded at a time
 _EXPORTED_NAMES = {
     "pk": "trial_id",
     "config__provider_name": "provider",
@@ -39,7 +39,9 @@ _COLUMNS = (
 
 
 def export_trials(run_id: int) -> StreamedTable:
-    """Return all trials of a run, by position, finished or not. The rows are loaded in batches while they are read.
+    """Return a table of all trials of a run, finished or not, in the order of their positions.
+
+    Its rows are loaded from the database while they are read.
 
     Raises:
         ReportError: the run does not exist or was deleted.
@@ -56,7 +58,7 @@ def export_trials(run_id: int) -> StreamedTable:
 
 
 def _list_times(run: Run) -> tuple[JsonObject, ...]:
-    """Return the quantiles of times of each configuration and scenario, after recomputing stale cells."""
+    """Recompute the run's stale cells, then return the quantiles of the times of each cell."""
     recompute_all_stale(run.pk)
     cells = tuple(run.cells.select_related("config"))
     times_by_cell = load_cell_times(cells)

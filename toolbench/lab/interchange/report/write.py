@@ -38,11 +38,11 @@ BY_SCENARIO_NAME = "summary_by_scenario.json"
 BY_STRATEGY_NAME = "summary_by_scenario_and_strategy.json"
 MATRIX_NAME = "matrix.md"
 TOOLBENCH_KEY = "toolbench"
-_TRIALS_PER_BATCH = 100  # trials that are loaded at a time, without the bodies of their steps
+_TRIALS_PER_BATCH = 100  # that are loaded at a time; `load_bodies` loads the bodies of their steps in its own batches
 
 
 class ReportError(Exception):
-    """Report that cannot be written; the message gives the reason."""
+    """Report or table of trials that cannot be written; the message gives the reason."""
 
 
 def check_empty_folder(folder: Path) -> None:
@@ -71,7 +71,7 @@ def write_report(run_id: int, folder: Path) -> tuple[str, ...]:
 
 
 def iter_report_zip(run_id: int) -> Iterator[bytes]:
-    """Return an iterator that yields the bytes of a zip archive with the report's files while the archive is written.
+    """Return an iterator over the bytes of a zip archive with the report's files, which is written while it is read.
 
     Raises:
         ReportError: the run does not exist or was deleted. It is raised by this call, not by the iterator.
@@ -91,7 +91,7 @@ def iter_report_files(run_id: int, *, output_dir: str | None = None) -> Iterator
 
     Args:
         run_id: the run.
-        output_dir: folder that `summary.json` names; None if there is no folder.
+        output_dir: folder of the report, which `summary.json` names; None if there is no folder.
 
     Raises:
         ReportError: the run does not exist or was deleted. It is raised by this call, not by the iterator.
@@ -120,10 +120,10 @@ def _get_run(run_id: int) -> Run:
 
 @dataclass(slots=True)
 class _ReportTotals:
-    """Summary rows and quirks of the trials whose files were written, without bodies.
+    """Summary rows and quirks of a run's trials, collected while the files of the trials are written.
 
     Attributes:
-        rows: summary rows by configuration id.
+        rows: summary rows of the trials with `is_counted`, by configuration id.
         quirks: number of trials by model, kind ("transform" or "finding") and name.
     """
 
@@ -155,7 +155,7 @@ class _ReportTotals:
 
 
 def _iter_trials(run: Run) -> Iterator[Trial]:
-    """Yield finished trials with steps and bodies, by configuration, repeat and scenario, in batches."""
+    """Yield the finished trials with their steps and bodies, ordered by configuration, repeat and scenario."""
     steps = Prefetch("steps", Step.objects.order_by("execution", "ordinal"))
     finished_trials = run.trials.filter(state=Trial.State.DONE).select_related("config", "cell").prefetch_related(steps)
     finished_trials = annotate_retry_counts(finished_trials)

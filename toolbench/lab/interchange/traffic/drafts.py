@@ -20,7 +20,7 @@ from toolbench.lab.traces.step_facts import to_column_text
 from toolbench.providers.masking.secrets import Masker
 
 ROWS_PER_INSERT = 500
-MAX_LINES_NAMED = 5  # for each reason
+MAX_LINES_NAMED = 5  # for each reason to skip records
 
 
 @dataclass(slots=True)
@@ -28,9 +28,9 @@ class SkippedRecords:
     """Records that were skipped for the same reason.
 
     Attributes:
-        count: number of the records.
-        lines: numbers of these records, without repeats, at most MAX_LINES_NAMED; of equal requests that give no valid
-            case, only the first one.
+        count: number of records.
+        lines: `TrafficRecord.number` of the first MAX_LINES_NAMED of them, without repeats. Of equal requests that give
+            no valid case, only the first is listed.
     """
 
     reason: str
@@ -76,11 +76,11 @@ class _RequestGroup:
     """Equal requests of a file.
 
     Attributes:
-        line: number of the first record.
+        line: `TrafficRecord.number` of the first record.
         exchange: exchange of the first record, with secrets masked.
-        masked: whether a secret was masked in it.
+        masked: whether a secret was masked in `exchange`.
         answers: number of records by answer; an answer is the JSON text of its calls.
-        model_by_answer: name of the model that gave an answer first.
+        model_by_answer: model name in the first record with an answer, by answer.
     """
 
     line: int
@@ -91,13 +91,13 @@ class _RequestGroup:
 
 
 def import_traffic(data: bytes, file_name: str) -> TrafficImport:
-    """Store a draft for each different request of a file.
+    """Store a draft for each different request of a file that has none yet.
 
-    The expected calls of a draft are those of the most frequent answer. An existing draft of a request is not changed.
+    The expected calls of a draft are those of the most frequent answer to the request.
 
     Args:
         data: content of the file, in a format that docs/cases.md lists.
-        file_name: name of the file, of which the last 200 characters are stored.
+        file_name: name of the file; its last 200 characters are stored.
     """
     masker = load_known_secrets().masker
     groups: dict[str, _RequestGroup] = {}
@@ -128,7 +128,10 @@ def import_traffic(data: bytes, file_name: str) -> TrafficImport:
 def _add_to_group(
     groups: dict[str, _RequestGroup], record: TrafficRecord, exchange: RecordedExchange, masker: Masker
 ) -> None:
-    """Add an exchange to the group of equal requests, by the hash of the request's masked messages and tools."""
+    """Add an exchange to the group of its request. Requests are equal if their masked messages and tools are.
+
+    The key of a group is the hash of these messages and tools.
+    """
     parts = [list(exchange.messages), list(exchange.tools), list(exchange.calls)]
     messages, tools, calls = masked_parts = mask_secrets(parts, masker)
     masked_exchange = RecordedExchange(tuple(messages), tuple(tools), tuple(calls), exchange.model)
@@ -144,7 +147,7 @@ def _list_existing_digests(digests: list[str]) -> list[str]:
 
 
 def _count_skipped(skipped: dict[str, SkippedRecords], reason: str, line: int, count: int = 1) -> None:
-    """Count records that were skipped for a reason; `line` is the number of the first of them."""
+    """Count `count` records that were skipped for a reason; `line` is the `TrafficRecord.number` of the first."""
     entry = skipped.setdefault(reason, SkippedRecords(reason))
     entry.count += count
     if len(entry.lines) < MAX_LINES_NAMED and line not in entry.lines:
@@ -168,11 +171,11 @@ def _build_draft(digest: str, group: _RequestGroup, file_name: str) -> TrafficDr
 
 
 def _build_case(exchange: RecordedExchange, calls: list[JsonObject]) -> UserCase:
-    """Return a case that ends after the first answer and expects these calls; if there are none, no call at all.
+    """Return a case of one turn that expects these calls, or expects no call if there are none.
 
     Raises:
-        InvalidCaseError: the case has mistakes, is nested too deeply for a form and for other files, or has a number
-            that is NaN or infinite.
+        InvalidCaseError: the case is not valid, is nested deeper than `is_too_deep` allows, or has a number that is NaN
+            or infinite.
     """
     expected = [{"name": call["name"], "arguments": _escape_arguments(call["arguments"])} for call in calls]
     document = {
@@ -192,7 +195,10 @@ def _build_case(exchange: RecordedExchange, calls: list[JsonObject]) -> UserCase
 
 
 def _escape_arguments(arguments: JsonObject) -> JsonObject:
-    """Return the arguments with values that look like matchers escaped, so that they are compared literally."""
+    """Return the arguments with each value that looks like a matcher replaced by `{"$exact": value}`.
+
+    A judge compares such a value literally.
+    """
     return {name: {"$exact": value} if _has_matcher_key(value) else value for name, value in arguments.items()}
 
 

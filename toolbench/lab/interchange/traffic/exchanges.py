@@ -10,7 +10,7 @@ from toolbench.engine.strict_json import MAX_DEPTH, read_json
 from toolbench.engine.types import JsonObject, Message
 
 TOO_DEEP = f"the record is nested deeper than {MAX_DEPTH} levels"
-_TEXT_PARTS = ("text", "input_text", "output_text")
+_TEXT_PART_TYPES = ("text", "input_text", "output_text")
 _CHAT_ROLES = {"developer": "system", "system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 
 
@@ -41,7 +41,7 @@ def build_exchange(messages: Any, tools: Any, answer: Any, model: Any) -> Record
     Args:
         messages: messages of the request.
         tools: tools of the request.
-        answer: the assistant message.
+        answer: the assistant message that answers the request.
         model: name of the model; a value that is not a string counts as unknown.
 
     Raises:
@@ -68,7 +68,7 @@ def join_text(content: Any) -> str:
         content: a string, a list of parts, or None for an empty text.
 
     Raises:
-        ExchangeSkippedError: a part is not text.
+        ExchangeSkippedError: the content has another type, or a part is not text.
     """
     if content is None or isinstance(content, str):
         return content or ""
@@ -93,7 +93,7 @@ def parse_json_text(text: str) -> Any:
 
 
 def _read_part(part: Any) -> str:
-    if isinstance(part, Mapping) and part.get("type") in _TEXT_PARTS and isinstance(part.get("text"), str):
+    if isinstance(part, Mapping) and part.get("type") in _TEXT_PART_TYPES and isinstance(part.get("text"), str):
         return str(part["text"])
     raise ExchangeSkippedError("a message has an image, a file or another part that is not text")
 
@@ -135,7 +135,7 @@ def parse_arguments(arguments: Any) -> JsonObject:
         arguments: a JSON object or its text; an empty value stands for no arguments.
 
     Raises:
-        ExchangeSkippedError: the arguments are neither, or are nested too deeply.
+        ExchangeSkippedError: the arguments are no JSON object, or their text is nested too deeply.
     """
     try:
         parsed = parse_json_text(arguments or "{}") if isinstance(arguments, str) else arguments or {}

@@ -13,15 +13,16 @@ from toolbench.lab.interchange.traffic.exchanges import (
 
 
 def is_observation(record: Mapping[str, Any]) -> bool:
-    """Return whether a record is an observation of Langfuse."""
+    """Return whether a record looks like an observation of Langfuse."""
     return "traceId" in record or "trace_id" in record or record.get("type") in ("GENERATION", "SPAN", "EVENT")
 
 
 def read_record(record: Mapping[str, Any]) -> RecordedExchange:
-    """Return the exchange of an observation of type GENERATION.
+    """Return the exchange of an observation of type GENERATION, which a missing type stands for.
 
     The input is a list of messages, or an object with `messages` and `tools`. The output is the assistant message, its
-    text, or a list whose first item is one of these. Input and output may be JSON texts.
+    text, or a list whose first item is one of these. Input and output may be JSON texts. Tools that are not in the
+    input are read from `tool_definitions` or `toolDefinitions`.
 
     Raises:
         ExchangeSkippedError: no case can be created from the observation.
@@ -40,7 +41,7 @@ def read_record(record: Mapping[str, Any]) -> RecordedExchange:
 
 
 def _parse_definitions(definitions: Any) -> list[Any] | None:
-    """Return the tools of a list of definitions or of an object with definitions by name; None for other values."""
+    """Return the tools in a list of definitions or in an object with definitions by name; None for other values."""
     parsed = _parse_text(definitions)
     if isinstance(parsed, Mapping):
         tools = {name: _parse_text(tool) for name, tool in parsed.items()}
@@ -49,10 +50,10 @@ def _parse_definitions(definitions: Any) -> list[Any] | None:
 
 
 def _parse_text(value: Any) -> Any:
-    """Parse a text that contains a JSON object or list; return any other value unchanged.
+    """Parse a text that begins with `{` or `[` as JSON; return any other value, and a text that is not JSON, unchanged.
 
     Raises:
-        ExchangeSkippedError: the object or list is nested too deeply.
+        ExchangeSkippedError: the JSON is nested too deeply.
     """
     if not isinstance(value, str) or value[:1] not in ("{", "["):
         return value

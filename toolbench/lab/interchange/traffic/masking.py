@@ -7,9 +7,9 @@ from toolbench.providers.masking.secrets import Masker
 from toolbench.providers.masking.values import map_texts
 
 MASK = "[masked]"
-# Keys with the usual prefixes of their issuers, signed tokens, private keys, and tokens after "Bearer". A signed token
-# may begin after a hyphen only if its first part has none: otherwise, each `eyJ` of a long text with hyphens would be
-# compared with the whole rest of the text.
+# Keys with the prefix of an issuer (`sk-…`), JSON Web Tokens (`eyJ….….…`), private keys, and tokens after "Bearer". A
+# JSON Web Token may begin after a hyphen only if its first part contains none. Otherwise, a long text with many hyphens
+# would be slow to search: each `eyJ` in it would be compared with the whole rest of the text.
 _SECRET_PATTERN = re.compile(
     r"\b(?:sk|pk|rk|gsk|hf|xai|ghp|gho|ghs|github_pat|glpat|xox[abprs]|AKIA|AIza|ya29)[-_.]?[A-Za-z0-9_\-]{16,}"
     r"|(?:(?<![A-Za-z0-9_\-])eyJ[A-Za-z0-9_\-]{8,}|\beyJ[A-Za-z0-9_]{8,})\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*"
@@ -20,7 +20,7 @@ _SECRET_PATTERN = re.compile(
 
 
 def mask_secrets(value: Any, masker: Masker) -> Any:
-    """Return a JSON value with the secrets in all its texts masked; equal to the value if there is none.
+    """Return a copy of a JSON value with the secrets in all its texts masked, keys included.
 
     Args:
         value: a JSON value.

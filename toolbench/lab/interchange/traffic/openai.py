@@ -4,7 +4,7 @@ A record has one of three forms:
 
 - `{"request": …, "response": …}`, where either may be wrapped in `{"body": …}`;
 - an example for fine-tuning, `{"messages": …, "tools": …}`, whose last message is the answer;
-- one object with the fields of the request and of the answer.
+- one object with the fields of the request and of the response.
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ def _unwrap_body(value: Any) -> Mapping[str, Any]:
     """Return the object under `body`, or the object itself if it has no `body`.
 
     Raises:
-        ExchangeSkippedError: the value, or that of `body`, is not an object.
+        ExchangeSkippedError: `value` or its `body` is not an object.
     """
     body = value.get("body", value) if isinstance(value, Mapping) else None
     if not isinstance(body, Mapping):
@@ -61,11 +61,11 @@ def _find_answer_message(choices: Any) -> Any:
 
 
 def convert_items(items: Any, missing_reason: str) -> list[JsonObject]:
-    """Convert the items of a Responses request or answer to chat messages, without reasoning.
+    """Convert the items of a request or answer of Responses to chat messages, without items of reasoning.
 
     Args:
         items: a list of items; a text becomes one user message.
-        missing_reason: why the record is skipped if `items` is any other value.
+        missing_reason: message of the error if `items` is neither a list nor a text.
 
     Raises:
         ExchangeSkippedError: `items` is neither a list nor a text, or an item cannot be read.
@@ -94,5 +94,5 @@ def _convert_item(item: Any) -> JsonObject | None:
 
 
 def merge_answer(messages: list[JsonObject]) -> JsonObject:
-    """Return one assistant message with the calls of all these messages, without their texts."""
+    """Return one assistant message with the calls of all these messages, but without their texts."""
     return {"role": "assistant", "tool_calls": [call for message in messages for call in message.get("tool_calls", ())]}

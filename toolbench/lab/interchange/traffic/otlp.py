@@ -16,7 +16,7 @@ from toolbench.lab.interchange.traffic.openai import merge_answer
 
 
 def iter_spans(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the attributes of each span with GenAI attributes in an OTLP record."""
+    """Yield the attributes of each span in an OTLP record that has an attribute `gen_ai.…`."""
     for resource in _list_objects(record.get("resourceSpans")):
         for scope in _list_objects(resource.get("scopeSpans")):
             for span in _list_objects(scope.get("spans")):
@@ -53,7 +53,7 @@ def _read_attributes(attributes: Any) -> dict[str, Any]:
 
 
 def _read_value(value: Any) -> Any:
-    """Return the value of an OTLP AnyValue."""
+    """Return the value in an OTLP AnyValue: "chat" for `{"stringValue": "chat"}`; None if it cannot be read."""
     if not isinstance(value, Mapping):
         return None
     if "arrayValue" in value:
@@ -80,7 +80,7 @@ def _join_instructions(value: Any) -> str:
 
 
 def _convert_messages(value: Any) -> list[JsonObject]:
-    """Convert messages with parts to chat messages, without reasoning. Each tool response becomes a message."""
+    """Convert messages with parts to chat messages, without reasoning. Each tool response becomes its own message."""
     messages: list[JsonObject] = []
     for message in _list_objects(_parse_json(value)):
         chat_message: JsonObject = {"role": message.get("role"), "content": "", "tool_calls": []}
@@ -93,10 +93,10 @@ def _convert_messages(value: Any) -> list[JsonObject]:
 
 
 def _add_part(message: JsonObject, part: Mapping[str, Any]) -> JsonObject | None:
-    """Add a part to a message; return a separate tool message if the part is a tool's response.
+    """Add a text or a call to a message; return a separate tool message for the response of a tool.
 
     Raises:
-        ExchangeSkippedError: the part is not text, a call or a tool's response.
+        ExchangeSkippedError: the part is no text, call, tool response or reasoning.
     """
     kind = part.get("type")
     if kind == "text":

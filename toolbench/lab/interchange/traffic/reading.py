@@ -10,14 +10,15 @@ from toolbench.lab.interchange.traffic.exchanges import TOO_DEEP, ExchangeSkippe
 
 MAX_FILE_BYTES = 64 << 20
 NOT_JSON = "the record is not a JSON object"
-_MAX_RAW_DEPTH = 4 * MAX_DEPTH  # each level of a value in OTLP is up to four levels of JSON
+_MAX_RAW_DEPTH = 4 * MAX_DEPTH  # one level of a value takes up to four levels of JSON in OTLP
 
 
 class TrafficRecord(NamedTuple):
-    """One record of a file.
+    """One record of a file; of OTLP, one span.
 
     Attributes:
-        number: number of its line or its position in a JSON array, from 1.
+        number: number of the record's line or its position in a JSON array, from 1; the spans of one OTLP document have
+            the same number.
         exchange: the recorded exchange; None if the record was skipped.
         reason: why the record was skipped; empty otherwise.
     """
@@ -28,10 +29,7 @@ class TrafficRecord(NamedTuple):
 
 
 def iter_records(data: bytes) -> Iterator[TrafficRecord]:
-    """Yield each record of a file, which is JSON Lines, a JSON array or one JSON object.
-
-    All spans of one OTLP record have the same number.
-    """
+    """Yield each record of a file, which is JSON Lines, a JSON array or one JSON object."""
     for number, document in _iter_documents(data):
         if not isinstance(document, Mapping):
             yield TrafficRecord(number, None, NOT_JSON)
@@ -57,9 +55,10 @@ def _read_record(
 
 
 def _iter_documents(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Yield the number and the parsed JSON of each record; None for a line that is not JSON.
+    """Yield the number and the parsed JSON of each document; None for a line that is not JSON.
 
-    A file whose first line is a JSON object is read line by line, any other file first as one JSON value.
+    A file whose first line is a JSON object is read line by line, without blank lines. Any other file is read as one
+    JSON list or object, or else line by line too.
     """
     first_line = data.lstrip().partition(b"\n")[0]
     if not isinstance(_parse(first_line), Mapping):

@@ -22,14 +22,14 @@ class DraftRow:
 
     Attributes:
         message: the last user message.
-        history: number of messages before it.
+        history_length: number of messages before `message`.
         tools: names of the tools.
         calls: name and JSON arguments of each expected call; empty if no call is expected.
     """
 
     draft: TrafficDraft
     message: str
-    history: int
+    history_length: int
     tools: tuple[str, ...]
     calls: tuple[tuple[str, str], ...]
 
@@ -56,8 +56,8 @@ def get_draft_page(state: str, page: int) -> DraftPage:
 
     Args:
         state: value of `TrafficDraft.State`; any other text stands for open drafts.
-        page: number of the page, from 1; a smaller number stands for the first page, a number that is too large for
-            the last page.
+        page: number of the page, from 1. A smaller number stands for the first page, and one that is too large for the
+            last page.
     """
     state = state if state in TrafficDraft.State.values else TrafficDraft.State.OPEN.value
     counts = dict(TrafficDraft.objects.order_by().values_list("state").annotate(Count("pk")))
@@ -73,7 +73,7 @@ def _build_row(draft: TrafficDraft) -> DraftRow:
     return DraftRow(
         draft=draft,
         message=str(case.messages[-1]["content"]),
-        history=len(case.messages) - 1,
+        history_length=len(case.messages) - 1,
         tools=tuple(tool["function"]["name"] for tool in case.tools),
         calls=tuple((call.name, json.dumps(call.arguments, ensure_ascii=False)) for call in case.expect.calls),
     )
@@ -88,10 +88,11 @@ def accept_drafts(ids: Iterable[int] | None, set_name: str = "") -> int:
 
     Args:
         ids: primary keys of drafts; None for all open drafts.
-        set_name: name of the set of the new cases; empty for DEFAULT_SET_NAME. A new set is private.
+        set_name: name of the set of the new cases, empty for DEFAULT_SET_NAME. A set that does not exist is created, as a
+            private one.
 
     Raises:
-        InvalidFieldsError: as in `add_cases`.
+        InvalidFieldsError: the name belongs to a set of another kind, or is reserved for one.
     """
     with transaction.atomic():
         drafts = list(_lock_open_drafts(ids))
