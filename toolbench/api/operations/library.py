@@ -13,15 +13,15 @@ from toolbench.engine.types import JsonObject
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.library.entries import Entry, EntryFunctions
 from toolbench.lab.library.names import MAX_NAME_CHARACTERS
-from toolbench.lab.library.presets import PRESETS
-from toolbench.lab.library.profiles import MAX_PATTERN_CHARACTERS, PROFILES
+from toolbench.lab.library.presets import PRESET_FUNCTIONS
+from toolbench.lab.library.profiles import MAX_PATTERN_CHARACTERS, PROFILE_FUNCTIONS
 from toolbench.lab.library.versions import list_versions, read_content
 from toolbench.lab.models import Preset, SamplingProfile
 from toolbench.lab.scenarios.catalogue import MAX_SEED
 from toolbench.lab.scenarios.page import ScenarioPage, get_scenario_page, get_scenarios
 
 router = Router()
-_LIST_URLS = {PROFILES.noun: "/profiles/", PRESETS.noun: "/presets/"}
+_LIST_URLS = {PROFILE_FUNCTIONS.noun: "/profiles/", PRESET_FUNCTIONS.noun: "/presets/"}
 Slug = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARACTERS)]
 Pattern = Annotated[str, Field(min_length=1, max_length=MAX_PATTERN_CHARACTERS)]
 Tags = Annotated[list[Annotated[str, Field(min_length=1, max_length=80)]], Field(max_length=50)]
@@ -224,25 +224,25 @@ def list_profiles(request: HttpRequest) -> list[dict[str, Any]]:
 @router.post("/profiles", response={201: ProfileDocument}, auth=LAUNCH)
 def add_profile(request: HttpRequest, body: ProfileBody) -> Status[dict[str, Any]]:
     """Save a new sampling profile."""
-    return Status(201, _add_entry(request, PROFILES, body.name, body.model_dump(exclude={"name"})))
+    return Status(201, _add_entry(request, PROFILE_FUNCTIONS, body.name, body.model_dump(exclude={"name"})))
 
 
 @router.get("/profiles/{slug:slug}", response=ProfileDocument, auth=READ)
 def get_profile(request: HttpRequest, slug: str) -> dict[str, Any]:
     """Return a sampling profile."""
-    return _build_entry(_get_entry_or_404(PROFILES, slug))
+    return _build_entry(_get_entry_or_404(PROFILE_FUNCTIONS, slug))
 
 
 @router.put("/profiles/{slug:slug}", response=ProfileDocument, auth=LAUNCH)
 def change_profile(request: HttpRequest, slug: str, body: ProfileVersionBody) -> dict[str, Any]:
     """Save a new version of a profile, which must be neither built in nor archived. Earlier runs keep their options."""
-    return _change_entry(request, PROFILES, slug, body.version, body.model_dump(exclude={"version"}))
+    return _change_entry(request, PROFILE_FUNCTIONS, slug, body.version, body.model_dump(exclude={"version"}))
 
 
 @router.delete("/profiles/{slug:slug}", response=SentenceDocument, auth=LAUNCH)
 def remove_profile(request: HttpRequest, slug: str) -> dict[str, str]:
     """Delete a profile, or archive it if a run used it."""
-    return _remove_entry(request, PROFILES, slug)
+    return _remove_entry(request, PROFILE_FUNCTIONS, slug)
 
 
 @router.get("/presets", response=list[PresetDocument], auth=READ)
@@ -254,25 +254,25 @@ def list_presets(request: HttpRequest) -> list[dict[str, Any]]:
 @router.post("/presets", response={201: PresetDocument}, auth=LAUNCH)
 def add_preset(request: HttpRequest, body: PresetBody) -> Status[dict[str, Any]]:
     """Save a new preset."""
-    return Status(201, _add_entry(request, PRESETS, body.name, body.model_dump(exclude={"name"})))
+    return Status(201, _add_entry(request, PRESET_FUNCTIONS, body.name, body.model_dump(exclude={"name"})))
 
 
 @router.get("/presets/{slug:slug}", response=PresetDocument, auth=READ)
 def get_preset(request: HttpRequest, slug: str) -> dict[str, Any]:
     """Return a preset."""
-    return _build_entry(_get_entry_or_404(PRESETS, slug))
+    return _build_entry(_get_entry_or_404(PRESET_FUNCTIONS, slug))
 
 
 @router.put("/presets/{slug:slug}", response=PresetDocument, auth=LAUNCH)
 def change_preset(request: HttpRequest, slug: str, body: PresetVersionBody) -> dict[str, Any]:
     """Save a new version of a preset, which must be neither built in nor archived. Earlier runs keep their settings."""
-    return _change_entry(request, PRESETS, slug, body.version, body.model_dump(exclude={"version"}))
+    return _change_entry(request, PRESET_FUNCTIONS, slug, body.version, body.model_dump(exclude={"version"}))
 
 
 @router.delete("/presets/{slug:slug}", response=SentenceDocument, auth=LAUNCH)
 def remove_preset(request: HttpRequest, slug: str) -> dict[str, str]:
     """Delete a preset, or archive it if a run used it. A preset that is a workaround of a model cannot be deleted."""
-    return _remove_entry(request, PRESETS, slug)
+    return _remove_entry(request, PRESET_FUNCTIONS, slug)
 
 
 def _get_entry_or_404(functions: EntryFunctions[Entry], name: str) -> Entry:

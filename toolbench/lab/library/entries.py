@@ -45,10 +45,10 @@ class EntryPage(Generic[Entry]):
 
 @dataclass(frozen=True, slots=True)
 class EntryFunctions(Generic[Entry]):
-    """Functions that change the entries of one kind.
+    """Functions that change the entries of one kind, sampling profiles or presets.
 
     Attributes:
-        noun: name of the kind in sentences.
+        noun: name of the kind in sentences, such as "preset".
         create: saves a new entry, given its name, its content and the username.
         edit: saves a new version, given the entry, its content, the version that was read and the username; returns the
             number of the new version.
@@ -83,11 +83,10 @@ def create_entry(entry: Entry, username: str, reserved: Collection[str] = ()) ->
     Args:
         entry: the entry, not saved.
         username: the person who created it.
-        reserved: names that no entry may have, in lower case with underscores. A name that differs from one of them
-            only by case or by hyphens is not accepted either.
+        reserved: names that no entry may have, as in `find_name_error`.
 
     Raises:
-        InvalidFieldsError: the name is not accepted.
+        InvalidFieldsError: the name is taken, reserved or has characters that are not allowed.
     """
     if name_error := find_name_error(entry.name, _list_names(type(entry)), reserved):
         raise InvalidFieldsError({"name": [name_error]})
@@ -106,7 +105,7 @@ def edit_entry(entry: Entry, content: JsonObject, read_number: int, username: st
 
     Args:
         entry: the entry, saved.
-        content: its columns of CONTENT_COLUMNS with their new values.
+        content: the new values of its columns in CONTENT_COLUMNS, by column name.
         read_number: number of the version that the person has read and changed.
         username: the person who changed it.
 

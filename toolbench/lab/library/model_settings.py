@@ -34,7 +34,8 @@ class ModelSettingsPage:
         versions: newest first; the next run uses the first.
         difference: difference between the chosen versions; None if there is only one version.
         price: the price of the model; None if it is unknown.
-        is_price_entered: whether a user entered `price`.
+        is_price_entered: whether `price` is stored with the model, because a user or an imported bundle stated it;
+            otherwise it is a list price, or 0 for a model that costs nothing.
     """
 
     model: Model
@@ -47,18 +48,23 @@ class ModelSettingsPage:
 def get_model_settings(model_id: int, old: int | None = None, new: int | None = None) -> ModelSettingsPage:
     """Return the settings of a model with two queries.
 
+    Args:
+        model_id: primary key of the model.
+        old: number of the older version to compare, as in `compare_versions`.
+        new: number of the newer version to compare, as in `compare_versions`.
+
     Raises:
         Model.DoesNotExist: there is no such model.
     """
     model = Model.objects.select_related("provider").get(pk=model_id)
     versions = list_versions(model)
-    entered_price = read_price(model.price, model.provider.template, model.name)
+    stored_price = read_price(model.price, model.provider.template, model.name)
     return ModelSettingsPage(
         model=model,
         versions=versions,
         difference=compare_versions(versions, old, new),
         price=find_model_price(model.provider, model.name, model.price),
-        is_price_entered=entered_price is not None,
+        is_price_entered=stored_price is not None,
     )
 
 
@@ -66,7 +72,7 @@ def list_workaround_choices(chosen: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the presets that can be workarounds of a model.
 
     Args:
-        chosen: names of the present workarounds of the model, archived or built-in ones included.
+        chosen: names of the present workarounds of the model; they may be archived presets.
 
     Returns:
         The chosen names in their order, then those of all other presets that are not archived.
@@ -87,7 +93,7 @@ def save_model_settings(model: Model, content: JsonObject, *, read_number: int, 
 
     Args:
         model: the model, saved.
-        content: the columns of CONTENT_COLUMNS with their new values.
+        content: the new values of the columns in CONTENT_COLUMNS, by column name.
         read_number: number of the version that the person has read and changed.
         username: the person who changed it.
 
@@ -111,7 +117,7 @@ def save_model_settings(model: Model, content: JsonObject, *, read_number: int, 
 
 
 def _find_price_error(price: JsonObject) -> str:
-    """Return why a price cannot be used; "" if it can be used or is {}."""
+    """Return why a price cannot be saved; "" if it can. An empty price is saved as no price."""
     if not price:
         return ""
     figures = [price.get(name) for name in ("input", "output")]
@@ -125,7 +131,7 @@ def _find_price_error(price: JsonObject) -> str:
         day = date.fromisoformat(str(price.get("date")))
     except ValueError:
         day = None
-    if day is None or day.isoformat() != price["date"]:  # other ISO forms, such as 20261130, would be stored as entered
+    if day is None or day.isoformat() != price["date"]:  # fromisoformat also reads other ISO forms, such as 20261130
         return "A price needs its date as YYYY-MM-DD."
     if unknown := sorted(price.keys() - PRICE_MEMBERS):
         return f"Remove {', '.join(unknown)[:200]}: a price has {', '.join(PRICE_MEMBERS)}."

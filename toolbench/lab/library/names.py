@@ -1,4 +1,4 @@
-"""Names of the library's entries: check of a new name, and the name of a copy."""
+"""Check of the names of new entries of the library, and names of copies."""
 
 import re
 from collections.abc import Container
@@ -6,7 +6,7 @@ from itertools import count
 
 MAX_NAME_CHARACTERS = 80
 _NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]+")
-_URL_WORDS = {"new"}  # words that URLs of the library have at the place of a name
+_URL_WORDS = {"new"}  # words that have a name's place in a URL, as in /presets/new/
 
 
 def find_name_error(name: str, taken: Container[str], reserved: Container[str] = ()) -> str:
@@ -15,8 +15,8 @@ def find_name_error(name: str, taken: Container[str], reserved: Container[str] =
     Args:
         name: the name as typed.
         taken: names of the other entries, including archived ones.
-        reserved: names that no entry may have, in lower case with underscores. A name that differs from one of them
-            only by case or by hyphens is not accepted either.
+        reserved: names that no entry may have, in lower case and without hyphens. Before the comparison, `name` is put
+            in lower case and its hyphens are replaced by underscores.
     """
     if len(name) > MAX_NAME_CHARACTERS or not _NAME_PATTERN.fullmatch(name):
         return f"Use 1 to {MAX_NAME_CHARACTERS} letters without accents, digits, hyphens and underscores."
@@ -28,7 +28,7 @@ def find_name_error(name: str, taken: Container[str], reserved: Container[str] =
 
 
 def build_copy_name(name: str, taken: Container[str]) -> str:
-    """Return a free name for a copy."""
+    """Return the first name for a copy that is not taken: `NAME_copy`, else `NAME_copy_2`, `NAME_copy_3` and so on."""
     stem = f"{name[: MAX_NAME_CHARACTERS - 10]}_copy"
-    numbered = (f"{stem}_{number}" for number in count(2))
-    return stem if stem not in taken else next(candidate for candidate in numbered if candidate not in taken)
+    numbered_names = (f"{stem}_{number}" for number in count(2))
+    return stem if stem not in taken else next(candidate for candidate in numbered_names if candidate not in taken)

@@ -24,13 +24,13 @@ from toolbench.lab.sql import load_statement
 
 @dataclass(frozen=True, slots=True)
 class EffectiveSettings:
-    """Settings that a model uses with the preset.
+    """Settings of a model that uses a preset as its strategy.
 
     Attributes:
-        model: primary key of the chosen model, else of the first one; None if there is no model.
+        model: primary key of the chosen model, else of the first in `models`; None if there is no model.
         title: description of the configuration.
         keys: the settings that a policy layer sets.
-        unchanged: number of settings with the engine's default.
+        unchanged: number of the other settings, which have the engine's default.
         errors: why the settings cannot be resolved; empty if they can.
         models: the models that can be chosen.
     """
@@ -50,6 +50,7 @@ class PresetPage(EntryPage[Preset]):
     Attributes:
         patch: the patch as indented JSON.
         used_by: the models that have the preset as a workaround.
+        effective: the settings of one model with the preset.
     """
 
     patch: str
@@ -66,6 +67,12 @@ def get_preset_page(
     name: str, *, old: int | None = None, new: int | None = None, model: int | None = None
 ) -> PresetPage:
     """Return the data of a preset's page.
+
+    Args:
+        name: name of the preset.
+        old: number of the older version to compare, as in `compare_versions`.
+        new: number of the newer version to compare, as in `compare_versions`.
+        model: primary key of the model for `PresetPage.effective`; None or an unknown one stands for the first model.
 
     Raises:
         Preset.DoesNotExist: there is no such preset.
@@ -117,7 +124,7 @@ def delete_preset(preset: Preset) -> bool:
     return delete_entry(preset, is_used=_is_used(preset.name))
 
 
-PRESETS = EntryFunctions("preset", Preset, create_preset, edit_preset, delete_preset)
+PRESET_FUNCTIONS = EntryFunctions("preset", Preset, create_preset, edit_preset, delete_preset)
 
 
 def check_patch(patch: JsonObject) -> None:
@@ -146,7 +153,7 @@ def _to_sentence(message: str) -> str:
 
 
 def _find_unknown_name(key: str, value: Any) -> str:
-    """Return a sentence about an unknown transform or repair of the setting; "" if there is none."""
+    """Return a sentence about an unknown transform or repair in the value of a setting; "" if it names none."""
     names = value.split(",") if isinstance(value, str) else value or ()
     kind = key.removesuffix("_transforms")
     try:
@@ -162,7 +169,7 @@ def _find_unknown_name(key: str, value: Any) -> str:
 def _is_builtin(name: str) -> bool:
     """Return whether the engine has a built-in preset with this name or alias.
 
-    A built-in preset would hide a user's preset with the same name.
+    The engine would use it instead of a user's preset of that name.
     """
     try:
         get_preset(name)
@@ -178,19 +185,19 @@ def _list_models_using(name: str) -> tuple[Model, ...]:
 
 def _is_used(name: str) -> bool:
     configs = RunConfig.objects
-    return any(configs.filter(layers__contains=[[layer]]).exists() for layer in _list_layers(name))
+    return any(configs.filter(layers__contains=[[layer]]).exists() for layer in _list_layer_names(name))
 
 
-def _list_layers(name: str) -> tuple[str, str]:
-    """Return the names of the layers in which a run freezes the preset."""
+def _list_layer_names(name: str) -> tuple[str, str]:
+    """Return the names of the layers in which a run freezes the preset: as its strategy, and as a workaround."""
     return f"preset {name}", f"workaround {name}"
 
 
 def _count_runs(preset: Preset, versions: tuple[EntryVersion, ...]) -> tuple[EntryVersion, ...]:
     """Add to each version the number of runs that froze its patch."""
-    layers = list(_list_layers(preset.name))
+    layer_names = list(_list_layer_names(preset.name))
     with connection.cursor() as cursor:
-        cursor.execute(load_statement("library/count_frozen_patches"), [layers, layers])
+        cursor.execute(load_statement("library/count_frozen_patches"), [layer_names, layer_names])
         patches = [(json.loads(patch), runs) for patch, runs in cursor.fetchall()]
     return tuple(
         replace(version, runs=sum(runs for patch, runs in patches if is_same(patch, version.content.get("patch", {}))))

@@ -22,10 +22,10 @@ class SamplingOption:
     """Sampling option with a form field. Options without a form field are entered as JSON.
 
     Attributes:
-        kind: "number", "whole" (an integer), "flag" or "choice".
+        kind: "number", "whole" (an integer), "flag" (a Boolean) or "choice".
         minimum: smallest value of a number or an integer.
         maximum: largest value of a number or an integer.
-        choices: values of a choice.
+        choices: the values of a "choice".
     """
 
     name: str
@@ -57,7 +57,7 @@ class ProfilePage(EntryPage[SamplingProfile]):
 
     Attributes:
         options_json: options of the newest version as indented JSON.
-        models: names of the models that the profile applies to, without retired ones.
+        models: names of the models that the profile applies to, except retired models.
     """
 
     options_json: str
@@ -66,6 +66,11 @@ class ProfilePage(EntryPage[SamplingProfile]):
 
 def get_profile_page(name: str, old: int | None = None, new: int | None = None) -> ProfilePage:
     """Return the data of a profile's page with five queries.
+
+    Args:
+        name: name of the profile.
+        old: number of the older version to compare, as in `compare_versions`.
+        new: number of the newer version to compare, as in `compare_versions`.
 
     Raises:
         SamplingProfile.DoesNotExist: there is no such profile.
@@ -113,7 +118,7 @@ def delete_profile(profile: SamplingProfile) -> bool:
     return delete_entry(profile, is_used=RunConfig.objects.filter(profile=profile.name).exists())
 
 
-PROFILES = EntryFunctions("sampling profile", SamplingProfile, create_profile, edit_profile, delete_profile)
+PROFILE_FUNCTIONS = EntryFunctions("sampling profile", SamplingProfile, create_profile, edit_profile, delete_profile)
 
 
 def _check_options(options: JsonObject) -> None:

@@ -1,4 +1,4 @@
-"""JSON values that users enter, with a check that the database and every request accept them."""
+"""Parsing, checks, rendering and comparison of JSON values that users enter."""
 
 import json
 from typing import Any
@@ -6,14 +6,14 @@ from typing import Any
 from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.strict_json import read_json
 
-MAX_TEXT_CHARACTERS = 20_000
+MAX_TEXT_CHARACTERS = 20_000  # of the JSON in one form field
 
 
 def parse_value(text: str) -> Any:
     """Parse a JSON value.
 
     Raises:
-        ValueError: the text is not JSON, or it has a character that cannot be stored; the message is for the user.
+        ValueError: the text is not JSON, or a text in the value cannot be stored; the message is for the user.
     """
     try:
         value = read_json(text)
@@ -24,13 +24,14 @@ def parse_value(text: str) -> Any:
 
 
 def check_characters(value: Any) -> None:
-    """Check that every text in a value can be stored.
+    """Check that every text in a value, keys included, can be stored.
 
     Raises:
         ValueError: a text has a NUL or a lone surrogate; the message is for the user.
     """
-    text = json.dumps(value, ensure_ascii=False).replace(r"\\", "")  # a backslash of the text itself is `\\` in JSON
-    if r"\u0000" in text or any("\ud800" <= character <= "\udfff" for character in text):
+    # JSON writes a NUL as `\u0000`, and a backslash as `\\`: without the latter, `\u0000` can only stand for a NUL.
+    document = json.dumps(value, ensure_ascii=False).replace(r"\\", "")
+    if r"\u0000" in document or any("\ud800" <= character <= "\udfff" for character in document):
         raise ValueError("A text has a character that cannot be stored: NUL or half of a surrogate pair.")
 
 

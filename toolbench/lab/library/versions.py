@@ -33,7 +33,8 @@ class EntryVersion:
     Attributes:
         username: the person who saved it; empty if nobody was signed in or Toolbench saved it.
         created_at: when it was saved; None if it was not saved in the library.
-        runs: number of runs that froze this content.
+        runs: number of runs that froze the patch or the options of this content, without deleted and imported runs; 0
+            for settings of a model.
     """
 
     number: int
@@ -78,10 +79,10 @@ def read_content(entry: SamplingProfile | Preset | Model) -> JsonObject:
 
 
 def list_versions(entry: SamplingProfile | Preset | Model) -> tuple[EntryVersion, ...]:
-    """Return all versions, newest first, with one query, or none if the versions of the entry are prefetched.
+    """Return all versions, newest first, with one query, or without a query if `entry.versions` is prefetched.
 
-    The first version is the present content of the entry. If the library did not save this content, as with an adopted
-    preset, the first version is not stored.
+    The newest version has the present content of the entry. If the library did not save this content, as with an
+    adopted preset, the newest version is not stored.
     """
     stored = [EntryVersion(row.number, row.content, row.username, row.created_at) for row in entry.versions.all()]
     content = read_content(entry)
@@ -95,14 +96,14 @@ def save_version(entry: Entry, content: JsonObject, *, read_number: int, usernam
 
     Args:
         entry: the entry, saved.
-        content: the columns of CONTENT_COLUMNS with their new values.
+        content: the new values of the columns in CONTENT_COLUMNS, by column name.
         read_number: number of the version that the person has read and changed.
         username: the person who changed it.
 
     Raises:
         InvalidFieldsError: another version was saved meanwhile.
     """
-    content = json.loads(json.dumps(content))
+    content = json.loads(json.dumps(content))  # as the database returns it: tuples become lists, keys become strings
     with transaction.atomic():
         locked_entry = type(entry)._default_manager.select_for_update().get(pk=entry.pk)
         newest = list_versions(locked_entry)[0]
@@ -152,7 +153,7 @@ def compare_versions(versions: tuple[EntryVersion, ...], old: int | None, new: i
 
 
 def _iter_settings(content: JsonObject) -> Iterator[tuple[str, Any]]:
-    """Yield each setting with its name on the pages: `temperature`, not `options.temperature`."""
+    """Yield the name of each setting as on the pages, and its value: `temperature`, not `options.temperature`."""
     for column, value in content.items():
         if column in ("options", "patch", "capabilities", "price") and isinstance(value, dict):
             prefix = "price." if column == "price" else ""
@@ -166,6 +167,7 @@ def _render(values: Mapping[str, Any], name: str) -> str:
 
 
 def _build_entry_column(entry: SamplingProfile | Preset | Model) -> dict[str, Any]:
+    """Return the foreign key of LibraryVersion that points to an entry, by its column name."""
     column = {SamplingProfile: "profile", Preset: "preset", Model: "model"}[type(entry)]
     return {column: entry}
 

@@ -7,7 +7,7 @@ from django import forms
 from django.http import QueryDict
 
 from toolbench.lab.errors import InvalidFieldsError
-from toolbench.lab.library.presets import PRESETS, list_settings
+from toolbench.lab.library.presets import PRESET_FUNCTIONS, list_settings
 from toolbench.lab.library.values import MAX_TEXT_CHARACTERS, check_characters, parse_value, render_value
 from toolbench.lab.models import Preset
 from toolbench.web.forms.library import EntryForm
@@ -49,7 +49,7 @@ def _build_field(name: str) -> forms.Field:
 class PresetForm(EntryForm[Preset]):
     """Form of a preset. A setting with an empty field keeps the value of the layers below."""
 
-    functions = PRESETS
+    functions = PRESET_FUNCTIONS
 
     description = forms.CharField(label="Purpose", required=False, max_length=2000, widget=forms.Textarea({"rows": 2}))
 

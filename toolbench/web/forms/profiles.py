@@ -11,7 +11,7 @@ from django.http import QueryDict
 from toolbench.lab.library.profiles import (
     MAX_PATTERN_CHARACTERS,
     OPTION_NAMES,
-    PROFILES,
+    PROFILE_FUNCTIONS,
     SAMPLING_OPTIONS,
     SamplingOption,
 )
@@ -65,7 +65,7 @@ class ProfileForm(EntryForm[SamplingProfile]):
     An option whose field is empty is not sent to the model.
     """
 
-    functions = PROFILES
+    functions = PROFILE_FUNCTIONS
 
     more = JsonObjectField(
         label="Other options",

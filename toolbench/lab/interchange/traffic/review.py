@@ -88,8 +88,8 @@ def accept_drafts(ids: Iterable[int] | None, set_name: str = "") -> int:
 
     Args:
         ids: primary keys of drafts; None for all open drafts.
-        set_name: name of the set of the new cases, empty for DEFAULT_SET_NAME. A set that does not exist is created, as a
-            private one.
+        set_name: name of the set of the new cases, empty for DEFAULT_SET_NAME. A set that does not exist is
+            created as a private set.
 
     Raises:
         InvalidFieldsError: the name belongs to a set of another kind, or is reserved for one.

@@ -1,7 +1,7 @@
 -- Count the runs that froze each patch of a preset. Deleted and imported runs are left out.
 --
--- Parameters: names of the layers in which a run freezes the preset, twice.
--- Returns: the patch as text, number of runs.
+-- Parameters: names of the layers in which a run freezes the preset, an array that is given twice.
+-- Returns: each patch as JSON text, with its number of runs.
 SELECT (layer->1)::text, count(DISTINCT config.run_id)
 FROM lab_runconfig AS config
 JOIN lab_run AS run ON run.id = config.run_id AND run.deleted_at IS NULL AND NOT run.imported
