@@ -1,8 +1,6 @@
-"""Maintenance: requeue trials of killed workers, end runs, recompute counts, repeat lost notifications.
+"""Maintenance: the sweep, which repairs lost work and deletes old rows, and the frequent check of worker sessions.
 
-It also writes search texts, refreshes pools and deletes old rows.
-
-Any number of processes may run it at the same time.
+Any number of processes may run both at the same time.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -30,7 +28,7 @@ from toolbench.lab.worker.request_budget import correct_request_counts, pause_ru
 
 _CELLS_PER_SWEEP = 2000
 _CELLS_PER_CHECK = 200
-_MAX_TRACE_TEXT_SECONDS = 5.0  # of one sweep, because gateway traces with bodies of 1 MB take long to process
+_MAX_TRACE_TEXT_SECONDS = 5.0  # of one sweep, because the search text of a gateway trace with 1 MB takes long to write
 
 _REQUEUE_EXPIRED = load_statement("worker/requeue_expired")
 _LOST_TOO_OFTEN = (
@@ -77,8 +75,8 @@ class SweepResult:
     """Results of a sweep; the result of a step that failed is 0 or ().
 
     Attributes:
-        expired: number of trials whose lease had expired; they were requeued, or ended after MAX_LEASE_LOSSES losses.
-        ended: number of queued trials that were ended because their run was cancelled or their provider deleted.
+        expired: number of trials whose lease had expired; each was requeued, or ended after MAX_LEASE_LOSSES losses.
+        ended: number of queued trials that were ended because their run was cancelled or their provider was deleted.
         paused: number of runs that were paused at a limit.
         finished: number of runs that were finished.
         recomputed: number of cells that were recomputed.
@@ -94,10 +92,10 @@ class SweepResult:
 
 
 def sweep(*, with_counts: bool = True) -> SweepResult:
-    """Run every step of SWEEP_STEPS.
+    """Run the steps of SWEEP_STEPS in their order.
 
     Args:
-        with_counts: whether to run COUNT_STEPS too; their time grows with the number of trials in a cell.
+        with_counts: whether to run those in COUNT_STEPS too; their time grows with the number of trials in a cell.
 
     Raises:
         django.db.Error: the database is unavailable.
@@ -121,7 +119,7 @@ def check_runs(run_ids: Collection[int], *, with_counts: bool = True) -> tuple[i
         with_counts: whether to run CHECK_STEPS too; their time grows with the number of trials in a cell.
 
     Returns:
-        The ids of those runs that were cancelled or no longer exist.
+        The ids of those runs that were cancelled, are being cancelled or no longer exist.
 
     Raises:
         django.db.Error: the database is unavailable.
@@ -141,7 +139,10 @@ def _run_steps(steps: Iterable[MaintenanceStep]) -> dict[str, Any]:
 
 
 def _find_cancelled_runs(run_ids: Collection[int]) -> tuple[int, ...]:
-    """Return the ids of the runs that were cancelled or no longer exist; if there are any, end their queued trials."""
+    """Return the ids of those runs that were cancelled, are being cancelled or no longer exist.
+
+    If there are any, the queued trials of all cancelled runs are ended.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_SELECT_CANCELLED_RUNS, [list(run_ids)])
         cancelled_ids = tuple(row[0] for row in cursor.fetchall())
@@ -160,7 +161,7 @@ def list_waiting_providers() -> tuple[int, ...]:
 def _requeue_expired() -> int:
     """Requeue trials whose lease has expired, or end those that lost it MAX_LEASE_LOSSES times; return their number.
 
-    The execution number is kept, so their steps stay marked as those of a lost execution.
+    A trial keeps its execution number until it is claimed again. The steps of the lost execution keep that number.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(
@@ -169,7 +170,7 @@ def _requeue_expired() -> int:
         )
         cell_ids = [row[0] for row in cursor.fetchall()]
         mark_stale(cell_ids)
-    return len(cell_ids)  # one for each trial
+    return len(cell_ids)  # each trial returns its cell, so an id may be in the list several times
 
 
 def _update_trace_texts() -> int:
@@ -210,7 +211,7 @@ _UNDECIDED = MaintenanceStep("continuing undecided runs", analyse_undecided_runs
 _PAUSE = MaintenanceStep("pausing runs at a limit", pause_runs_at_limit)
 _FINISH = MaintenanceStep("finishing runs", finish_runs)
 
-# The order matters: steps that end trials come before steps that count them, and those before steps that end runs.
+# The order matters: steps that end trials come before steps that count trials, and these before steps that end runs.
 SWEEP_STEPS = (
     _REQUEUE,
     _CANCEL,

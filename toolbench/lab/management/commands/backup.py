@@ -22,17 +22,17 @@ class Command(BaseCommand):
         parser.add_argument(
             "--with-keys",
             action="store_true",
-            help="include the files that decrypt stored keys of providers; keep such a file secret",
+            help="include the files that decrypt stored keys of providers; keep the backup secret",
         )
         parser.add_argument(
             "--programs",
             type=Path,
             metavar="FOLDER",
-            help="folder of pg_dump; default: that of Toolbench, else the PATH",
+            help="folder of pg_dump; default: the folder in the installation of Toolbench, else the PATH",
         )
 
     def handle(self, *args: Any, file: Path, with_keys: bool, programs: Path | None, **options: Any) -> None:
-        """Write the backup and print what is in it.
+        """Write the backup and print how many runs and trials it contains, its size, and whether keys are in it.
 
         Raises:
             CommandError: the backup cannot be written.

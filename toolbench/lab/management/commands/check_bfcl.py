@@ -1,6 +1,6 @@
-"""`manage.py check_bfcl`: compare Toolbench's rules with the checker of BFCL.
+"""`manage.py check_bfcl`: compare Toolbench's rules with the checker of BFCL, the Berkeley leaderboard.
 
-BFCL's checker runs in a separate process.
+The checker runs in a separate process.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ MAX_DIFFERENCES_SHOWN = 10
 
 
 class Command(BaseCommand):
-    """Command that judges golden and changed answers by the rules of Toolbench and by BFCL's checker."""
+    """Command that judges BFCL's golden answers and changed copies of them by Toolbench's rules and BFCL's checker."""
 
     help = "Judge BFCL's golden answers and changed copies of them by Toolbench's rules and by BFCL's checker."
 
@@ -30,7 +30,7 @@ class Command(BaseCommand):
         parser.add_argument("--category", action="append", metavar="NAME", choices=BFCL_CATEGORIES, help="default: all")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print how many answers both judge alike, and the first MAX_DIFFERENCES_SHOWN that they judge differently.
+        """Print how many answers Toolbench and the checker judge alike, and up to MAX_DIFFERENCES_SHOWN others.
 
         Raises:
             CommandError: BFCL is not installed, or an answer is judged differently.

@@ -19,26 +19,31 @@ from toolbench.lab.results.compare.query import PARAMETER_NAMES, CompareQuery
 
 
 class Command(BaseCommand):
-    """Command that compares two sides, of this database or of another installation."""
+    """Command that compares two sides, both in this database or both in another installation."""
 
     help = "Compare two runs, or two sides such as a_model=x b_model=y, with intervals and p-values."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Define the arguments."""
-        parser.add_argument("sides", nargs="+", metavar="RUN|NAME=VALUE", help="two runs, the first is the baseline")
+        parser.add_argument(
+            "sides",
+            nargs="+",
+            metavar="RUN|NAME=VALUE",
+            help="two runs, the baseline first, or parameters of the page Compare",
+        )
         add_server_arguments(parser)
 
     def handle(self, *, sides: Sequence[str], server: str, token: str, **options: object) -> None:
-        """Print a line for all scenarios together, for each scenario and for each metric of calls, then the notes.
+        """Print the title of the comparison, a line for each of its rows, and its notes.
 
         Raises:
             CommandError: the sides cannot be read or compared, a run does not exist, or the server did not answer or
                 refused the request.
         """
         runs = [word for word in sides if word.isdecimal()]
-        words = [word for word in sides if word not in runs]
-        run_words = [f"{name}={run}" for name, run in zip(("a_run", "b_run"), runs, strict=False)]
-        parameters = parse_parameters([*run_words, *words], PARAMETER_NAMES)
+        assignments = [word for word in sides if word not in runs]
+        run_assignments = [f"{name}={run}" for name, run in zip(("a_run", "b_run"), runs, strict=False)]
+        parameters = parse_parameters([*run_assignments, *assignments], PARAMETER_NAMES)
         query = CompareQuery.from_query(parameters)
         check_no_unreadable(query.ignored)
         if len(runs) > 2 or not query.is_complete or query.is_published or query.has_more_than_two:

@@ -20,7 +20,7 @@ PARAMETER_NAMES = ({*DEFAULTS} - {"rows"}) | {"run"}
 
 
 class Command(BaseCommand):
-    """Command that applies a decision rule, to this database or to another installation."""
+    """Command that applies a decision rule to the results in this database or in another installation."""
 
     help = "Apply a decision rule as the page Decide does: success=90 within=20 want=fastest run=12."
 
@@ -30,7 +30,7 @@ class Command(BaseCommand):
         add_server_arguments(parser)
 
     def handle(self, *, rule: Sequence[str], server: str, token: str, **options: object) -> None:
-        """Print the decision and a line with the reasons for each configuration, the best first.
+        """Print the decision, then a line for each configuration with its result and reasons, the best first.
 
         Raises:
             CommandError: the rule cannot be read, or the server did not answer or refused the request.

@@ -1,6 +1,7 @@
 """`manage.py eval`: run trials from the command line.
 
-The command launches a run as the page does. Worker sessions of the command's process run the trials.
+The command launches a run as the page New run does. Worker sessions in the process of the command run its trials. With
+`--server`, another installation launches the run and runs its trials.
 """
 
 import os
@@ -67,13 +68,13 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Define a flag for every option in `OPTIONS`, and --yes, --dry-run and --resume."""
-        for row in OPTIONS.values():
-            help_text = f"{row.help} ({VARIABLE_PREFIX}{row.variable})" if row.variable else row.help
-            if row.kind.is_switch:
-                parser.add_argument(row.flag, action=BooleanOptionalAction, default=None, help=help_text)
+        """Define a flag for every option in `OPTIONS`, then --yes, --dry-run, --resume, --server and --token."""
+        for option in OPTIONS.values():
+            help_text = f"{option.help} ({VARIABLE_PREFIX}{option.variable})" if option.variable else option.help
+            if option.kind.is_switch:
+                parser.add_argument(option.flag, action=BooleanOptionalAction, default=None, help=help_text)
             else:
-                parser.add_argument(row.flag, metavar=row.kind.metavar, default=None, help=help_text)
+                parser.add_argument(option.flag, metavar=option.kind.metavar, default=None, help=help_text)
         parser.add_argument("--yes", action="store_true", help="send paid requests without asking")
         parser.add_argument("--dry-run", action="store_true", help="print the plan and send nothing")
         parser.add_argument("--resume", type=int, metavar="RUN", help="continue a run that is not finished")
@@ -83,8 +84,8 @@ class Command(BaseCommand):
         """Launch or resume a run, run its trials and print the results; with `dry_run`, only print the plan.
 
         Raises:
-            CommandError: the request is refused, the run is not finished, or a cell is below `--fail-under` or worse
-                than the baseline.
+            CommandError: the request is refused, the run is not finished, a cell is below `--fail-under` or worse than
+                the baseline, or a file cannot be written.
         """
         self.verbosity = _resolve_verbosity(arguments["verbosity"])
         try:
@@ -113,10 +114,12 @@ class Command(BaseCommand):
     ) -> None:
         """Launch or resume a run on another installation, wait for its end and check the gates.
 
+        With `dry_run`, only print the plan.
+
         Raises:
-            CommandError: the run is not finished, or a gate fails.
-            EvalError: the request is refused, or paid requests are not confirmed.
-            ToolbenchError: the installation refused the request.
+            CommandError: the run is not finished, a gate fails, or a file cannot be written.
+            EvalError: an option is not accepted, or paid requests are not confirmed.
+            ToolbenchError: the installation refused a request.
         """
         check_remote_options(options, resumes=resume is not None)
         options = use_remote_baseline_seed(client, options)
@@ -144,10 +147,10 @@ class Command(BaseCommand):
     def _start(self, options: EvalOptions, *, resume: int | None, yes: bool) -> Run:
         """Launch or resume a run and return it.
 
-        If the request is refused or paid requests are not confirmed, the providers are not changed.
+        The providers of OpenRouter are updated in the same transaction, so an error leaves them unchanged.
 
         Raises:
-            EvalError: the request is refused, or paid requests are not confirmed.
+            EvalError: an option is not accepted, a provider cannot be used, or paid requests are not confirmed.
             LaunchError: the request cannot be planned.
             RunActionError: the run cannot be resumed.
         """
@@ -157,7 +160,7 @@ class Command(BaseCommand):
                 with transaction.atomic():
                     notes = update_openrouter(os.environ, options)
                     source = _build_checked_request(options) if resume is None else _get_unfinished_run(resume)
-                    if not confirmed_requests:
+                    if not confirmed_requests:  # at the first attempt, before the question
                         self._print(*list_unused_variables(os.environ), *_list_plan_lines(source))
                     if isinstance(source, Run):
                         run = _resume_run(source, options, confirmed_requests)
@@ -171,7 +174,7 @@ class Command(BaseCommand):
                 confirmed_requests = error.max_paid_requests
 
     def _run_sessions(self, run: Run) -> None:
-        """Run worker sessions until no session and no trial of the run is running and no session can be started.
+        """Run worker sessions until no session is running or can be started and no trial of the run is running.
 
         The first Ctrl-C pauses the run and lets trials in flight finish. The second stops and requeues them.
 
@@ -214,12 +217,14 @@ class Command(BaseCommand):
         self._print(f"{len(write_report(run.pk, folder))} files in {folder}")
 
     def _check_gates(self, results: GateResults, options: EvalOptions, unwritten: tuple[str, ...] = ()) -> None:
-        """Print the comparison with the baseline and write the files for CI.
+        """Print the comparison with the baseline, write the files for CI and raise an error if a gate fails.
+
+        The gates are `--fail-under` and `--baseline`.
 
         Args:
             results: the cells and the gates.
-            options: all options.
-            unwritten: a sentence for each file or folder that could not be written.
+            options: all options of the command.
+            unwritten: a sentence for each file or folder that could not be written before.
 
         Raises:
             CommandError: the run is not finished, a gate fails, or a file cannot be written.
@@ -229,10 +234,11 @@ class Command(BaseCommand):
         unwritten = (*unwritten, *_write_gate_files(results, options))
         reasons = [*unwritten, results.unfinished or results.failure]
         if message := "\n".join(filter(None, reasons)):
-            is_below = results.failure and not results.unfinished
-            raise CommandError(message, returncode=BELOW_EXIT_CODE if is_below else UNFINISHED_EXIT_CODE)
+            has_failed_gate = results.failure and not results.unfinished
+            raise CommandError(message, returncode=BELOW_EXIT_CODE if has_failed_gate else UNFINISHED_EXIT_CODE)
 
     def _print_plan(self, eval_request: EvalRequest) -> None:
+        """Print the plan, even if the command is silent."""
         for line in (*list_unused_variables(os.environ), *_list_plan_lines(eval_request)):
             self.stdout.write(line)
 
@@ -243,19 +249,19 @@ class Command(BaseCommand):
 
 
 def _resolve_verbosity(verbosity: int) -> int:
-    """Return the verbosity; the case study's variable VERBOSE replaces 1, Django's default."""
+    """Return the verbosity. The case study's environment variable VERBOSE (0, 1 or 2) replaces Django's default of 1."""
     variable = os.environ.get("VERBOSE", "")
     return int(variable) if verbosity == 1 and variable in ("0", "1", "2") else verbosity
 
 
-def _check_confirmed(agreed: int, *, yes: bool) -> None:
-    """Ask whether paid requests may be sent, unless there are none to confirm or `yes` is set.
+def _check_confirmed(paid_requests: int, *, yes: bool) -> None:
+    """Ask whether paid requests may be sent, unless `paid_requests` is 0 or `yes` is set.
 
     Raises:
-        EvalError: they are not confirmed.
+        EvalError: the requests are not confirmed.
     """
-    if agreed and not (yes or is_confirmed("Some of these requests may cost money. Send them?")):
-        raise EvalError(f"Up to {agreed:,} requests may cost money. Add --yes.")
+    if paid_requests and not (yes or is_confirmed("Some of these requests may cost money. Send them?")):
+        raise EvalError(f"Up to {paid_requests:,} requests may cost money. Add --yes.")
 
 
 def _get_models(run: Run) -> tuple[Model, ...]:
@@ -264,10 +270,10 @@ def _get_models(run: Run) -> tuple[Model, ...]:
 
 
 def _use_baseline_seed(options: EvalOptions) -> EvalOptions:
-    """Return the options with the baseline's seed, unless a seed is given, so that both runs have the same instances.
+    """Return the options with the baseline's seed, so that both runs have the same instances, unless a seed is given.
 
     Raises:
-        EvalError: there is no such run.
+        EvalError: there is no run with the number of `--baseline`.
     """
     if options.baseline is None:
         return options
@@ -286,7 +292,11 @@ def _write_gate_files(results: GateResults, options: EvalOptions) -> tuple[str, 
 
 
 def _try_to_write(path: str, write: Callable[[Path], object]) -> tuple[str, ...]:
-    """Call `write` unless `path` is empty; return a sentence about the error if the file or folder was not written."""
+    """Call `write` unless `path` is empty.
+
+    Returns:
+        A sentence about the error if the file or folder was not written; else ().
+    """
     try:
         if path:
             write(Path(path))
@@ -299,7 +309,7 @@ def _build_checked_request(options: EvalOptions) -> EvalRequest:
     """Build the request and check that it can be launched.
 
     Raises:
-        EvalError: a name is unknown, or a provider cannot be used.
+        EvalError: an option is not accepted, or a provider cannot be used.
         LaunchError: the request cannot be planned.
     """
     eval_request = build_eval_request(options)
@@ -317,7 +327,7 @@ def _get_unfinished_run(run_id: int) -> Run:
     """Return the run to resume.
 
     Raises:
-        EvalError: there is no such run, it is not running or paused, or a provider cannot be used.
+        EvalError: there is no such run, it is neither running nor paused, or a provider cannot be used.
     """
     run = Run.objects.filter(pk=run_id, deleted_at=None).first()
     if run is None:
@@ -329,16 +339,19 @@ def _get_unfinished_run(run_id: int) -> Run:
 
 
 def _resume_run(run: Run, options: EvalOptions, confirmed_requests: int) -> Run:
-    """Resume a run with the limits, timeouts and concurrency limit of the options.
+    """Set the limits, timeouts and concurrency limit in the options for a run, and resume it if it is paused.
 
     Raises:
         RunActionError: the limits cannot be changed or the run cannot be resumed.
         PaidRequestsUnconfirmedError: under a higher limit, more paid requests may be sent than were confirmed.
     """
     if options.request_cap or options.token_cap:
-        request_limit, token_limit = options.request_cap or run.request_cap, options.token_cap or run.token_cap
-        caps = {"request_cap": request_limit, "token_cap": token_limit}
-        limits.set_limits(run.pk, confirmed_requests=confirmed_requests, **caps)
+        limits.set_limits(
+            run.pk,
+            request_cap=options.request_cap or run.request_cap,
+            token_cap=options.token_cap or run.token_cap,
+            confirmed_requests=confirmed_requests,
+        )
     if run_limits := build_run_limits(options):
         Run.objects.filter(pk=run.pk).update(**run_limits)
     if run.state == Run.State.PAUSED:
@@ -354,21 +367,21 @@ def _pause_run(run: Run) -> None:
 def _describe_unfinished(run: Run) -> str:
     """Describe why the run is not finished and how to continue it."""
     models = _get_models(run)
-    paused = {model.provider.name: model.provider.paused_reason for model in models}
+    reason_by_provider = {model.provider.name: model.provider.paused_reason for model in models}
     budgets = list_provider_budgets(model.provider_id for model in models)
-    reasons = [f"{name}: {reason}" for name, reason in paused.items() if reason]
-    reason = " ".join([*reasons, *(budget.sentence for budget in budgets if budget.is_reached)])
-    flag = ""
+    paused_reasons = [f"{name}: {reason}" for name, reason in reason_by_provider.items() if reason]
+    provider_reason = " ".join([*paused_reasons, *(budget.sentence for budget in budgets if budget.is_reached)])
+    limit_flag = ""
     if run.request_cap is not None and run.requests_reserved >= run.request_cap:
-        flag = " --request-cap N"
+        limit_flag = " --request-cap N"
     elif run.token_cap and run.tokens_used >= run.token_cap:
-        flag = " --token-cap N"
-    command = build_command("eval", f"--resume {run.pk}{flag}")
+        limit_flag = " --token-cap N"
+    command = build_command("eval", f"--resume {run.pk}{limit_flag}")
     advice = f"Continue it with `{command}`, or cancel it on its page."
     is_cancelled = run.state in (Run.State.CANCELLING, Run.State.CANCELLED)
     parts = (
         f"Run {run.pk} is {run.get_state_display()}.",
-        run.stopped_reason or reason,
+        run.stopped_reason or provider_reason,
         "" if is_cancelled else advice,
     )
     return " ".join(filter(None, parts))

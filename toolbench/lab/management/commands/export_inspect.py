@@ -17,7 +17,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Define the arguments."""
-        parser.add_argument("run", type=int)
+        parser.add_argument("run", type=int, help="number of the run")
         parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new or empty folder")
         parser.add_argument("--private", action="store_true", help="include private test cases")
 

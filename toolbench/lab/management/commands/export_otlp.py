@@ -1,4 +1,4 @@
-"""`manage.py export_otlp RUN`: write a run or a trial as spans of OTLP, or send them to an endpoint."""
+"""`manage.py export_otlp RUN`: write a run or a trial to a file as spans in OTLP JSON, or send the spans."""
 
 import os
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from toolbench.lab.management.new_files import open_new_file
 
 
 class Command(BaseCommand):
-    """Command that exports spans."""
+    """Command that exports trials as spans of OTLP."""
 
     help = (
         "Write the trials of a run as lines of OTLP JSON, or send them to an endpoint for OTLP over HTTP. Address, "
@@ -26,29 +26,29 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Define the arguments."""
-        parser.add_argument("run", type=int, nargs="?")
-        parser.add_argument("--trial", type=int, help="one trial instead of a run")
+        parser.add_argument("run", type=int, nargs="?", help="number of the run")
+        parser.add_argument("--trial", type=int, help="number of a trial, instead of a run")
         parser.add_argument("--private", action="store_true", help="include private test cases of the run")
         parser.add_argument("--out", type=Path, metavar="FILE", help="a new file; default: toolbench-….otlp.jsonl")
         parser.add_argument("--send", action="store_true", help="send to an endpoint instead of writing a file")
         parser.add_argument(
             "--endpoint", metavar="URL", help="base address of the endpoint; /v1/traces is appended (implies --send)"
         )
-        parser.add_argument("--protocol", help="http/protobuf (default) or http/json")
+        parser.add_argument("--protocol", help="http/protobuf (default without the variable) or http/json")
 
     def handle(self, *, run: int | None, trial: int | None, private: bool, **options: Any) -> None:
-        """Write or send the spans and print how many trials there were.
+        """Write or send the spans and print the number of trials.
 
         Raises:
-            CommandError: the spans cannot be written or sent.
+            CommandError: the arguments do not fit together, or the spans cannot be written or sent.
         """
         endpoint: str = options["endpoint"] or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
-        is_sent = options["send"] or options["endpoint"]
-        if is_sent and not endpoint:
+        should_send = options["send"] or options["endpoint"]
+        if should_send and not endpoint:
             raise CommandError("Name the address with --endpoint URL.", returncode=REFUSED_EXIT_CODE)
         try:
             lines, default_name = _select_lines(run, trial, private=private)
-            if is_sent:
+            if should_send:
                 self._send(lines, endpoint, _choose_protocol(options["protocol"]))
             else:
                 self._write(lines, options["out"] or Path(default_name))
@@ -75,7 +75,7 @@ def _select_lines(run: int | None, trial: int | None, *, private: bool) -> tuple
 
     Raises:
         CommandError: neither a run nor a trial is given, or both are.
-        BundleError: the run does not exist, or no trial would be left.
+        BundleError: the run does not exist, or has only private test cases and `private` is False.
         TrialNotFoundError: the trial does not exist or has not ended.
     """
     if run is not None and trial is None:
@@ -101,6 +101,6 @@ def _choose_protocol(chosen: str | None) -> str:
 
 
 def _parse_headers(text: str) -> dict[str, str]:
-    """Return the headers in `name=value` pairs separated by commas, the form that OpenTelemetry defines."""
+    """Return the headers in a text such as `key=abc,team=red%20one`, in the form that OpenTelemetry defines."""
     pairs = (pair.partition("=") for pair in text.split(",") if "=" in pair)
     return {name.strip(): unquote(value.strip()) for name, _, value in pairs}

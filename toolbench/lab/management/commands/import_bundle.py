@@ -17,7 +17,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Define the arguments."""
-        parser.add_argument("file", type=Path)
+        parser.add_argument("file", type=Path, help="a bundle (.zip) or a log (.eval or .json)")
 
     def handle(self, *, file: Path, **options: object) -> None:
         """Import the file and print the path of the run's page.
