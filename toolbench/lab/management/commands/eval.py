@@ -249,7 +249,7 @@ class Command(BaseCommand):
 
 
 def _resolve_verbosity(verbosity: int) -> int:
-    """Return the verbosity. The case study's environment variable VERBOSE (0, 1 or 2) replaces Django's default of 1."""
+    """Return the verbosity; the case study's environment variable VERBOSE replaces Django's default of 1."""
     variable = os.environ.get("VERBOSE", "")
     return int(variable) if verbosity == 1 and variable in ("0", "1", "2") else verbosity
 
