@@ -1,4 +1,4 @@
-"""Conversion of database rows to JSON and back, without columns that are private or only have a meaning here."""
+"""Conversion of database rows to JSON and back, without columns that are private or specific to an installation."""
 
 import base64
 import binascii

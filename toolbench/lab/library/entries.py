@@ -83,7 +83,7 @@ def create_entry(entry: Entry, username: str, reserved: Collection[str] = ()) ->
     Args:
         entry: the entry, not saved.
         username: the person who created it.
-        reserved: names that no entry may have, as in `find_name_error`.
+        reserved: names that no entry may have, in lower case and with underscores instead of hyphens.
 
     Raises:
         InvalidFieldsError: the name is taken, reserved or has characters that are not allowed.

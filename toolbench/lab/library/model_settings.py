@@ -50,8 +50,8 @@ def get_model_settings(model_id: int, old: int | None = None, new: int | None = 
 
     Args:
         model_id: primary key of the model.
-        old: number of the older version to compare, as in `compare_versions`.
-        new: number of the newer version to compare, as in `compare_versions`.
+        old: number of the version to compare with; None for the one before the newest.
+        new: number of the version that is compared with `old`; None for the newest.
 
     Raises:
         Model.DoesNotExist: there is no such model.

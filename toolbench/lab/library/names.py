@@ -15,8 +15,8 @@ def find_name_error(name: str, taken: Container[str], reserved: Container[str] =
     Args:
         name: the name as typed.
         taken: names of the other entries, including archived ones.
-        reserved: names that no entry may have, in lower case and without hyphens. Before the comparison, `name` is put
-            in lower case and its hyphens are replaced by underscores.
+        reserved: names that no entry may have, in lower case and with underscores instead of hyphens. Before the
+            comparison, `name` is changed in the same way.
     """
     if len(name) > MAX_NAME_CHARACTERS or not _NAME_PATTERN.fullmatch(name):
         return f"Use 1 to {MAX_NAME_CHARACTERS} letters without accents, digits, hyphens and underscores."

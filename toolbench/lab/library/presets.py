@@ -70,8 +70,8 @@ def get_preset_page(
 
     Args:
         name: name of the preset.
-        old: number of the older version to compare, as in `compare_versions`.
-        new: number of the newer version to compare, as in `compare_versions`.
+        old: number of the version to compare with; None for the one before the newest.
+        new: number of the version that is compared with `old`; None for the newest.
         model: primary key of the model for `PresetPage.effective`; None or an unknown one stands for the first model.
 
     Raises:

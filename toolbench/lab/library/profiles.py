@@ -69,8 +69,8 @@ def get_profile_page(name: str, old: int | None = None, new: int | None = None) 
 
     Args:
         name: name of the profile.
-        old: number of the older version to compare, as in `compare_versions`.
-        new: number of the newer version to compare, as in `compare_versions`.
+        old: number of the version to compare with; None for the one before the newest.
+        new: number of the version that is compared with `old`; None for the newest.
 
     Raises:
         SamplingProfile.DoesNotExist: there is no such profile.

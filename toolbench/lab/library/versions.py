@@ -153,7 +153,7 @@ def compare_versions(versions: tuple[EntryVersion, ...], old: int | None, new: i
 
 
 def _iter_settings(content: JsonObject) -> Iterator[tuple[str, Any]]:
-    """Yield the name of each setting as on the pages, and its value: `temperature`, not `options.temperature`."""
+    """Yield the name of each setting as pages show it, `temperature` and not `options.temperature`, and its value."""
     for column, value in content.items():
         if column in ("options", "patch", "capabilities", "price") and isinstance(value, dict):
             prefix = "price." if column == "price" else ""

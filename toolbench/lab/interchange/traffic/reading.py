@@ -14,7 +14,7 @@ _MAX_RAW_DEPTH = 4 * MAX_DEPTH  # one level of a value takes up to four levels o
 
 
 class TrafficRecord(NamedTuple):
-    """One record of a file; of OTLP, one span.
+    """One record of a file, or one span of an OTLP document in it.
 
     Attributes:
         number: number of the record's line or its position in a JSON array, from 1; the spans of one OTLP document have

@@ -30,7 +30,7 @@ class Command(BaseCommand):
         parser.add_argument("--category", action="append", metavar="NAME", choices=BFCL_CATEGORIES, help="default: all")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print how many answers Toolbench and the checker judge alike, and up to MAX_DIFFERENCES_SHOWN others.
+        """Print how many answers Toolbench and the checker judge alike, and the first MAX_DIFFERENCES_SHOWN others.
 
         Raises:
             CommandError: BFCL is not installed, or an answer is judged differently.

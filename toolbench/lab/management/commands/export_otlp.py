@@ -34,7 +34,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "--endpoint", metavar="URL", help="base address of the endpoint; /v1/traces is appended (implies --send)"
         )
-        parser.add_argument("--protocol", help="http/protobuf (default without the variable) or http/json")
+        parser.add_argument(
+            "--protocol", help="http/protobuf or http/json; default: OTEL_EXPORTER_OTLP_PROTOCOL, else http/protobuf"
+        )
 
     def handle(self, *, run: int | None, trial: int | None, private: bool, **options: Any) -> None:
         """Write or send the spans and print the number of trials.
