@@ -68,7 +68,7 @@ class UnpackLimits:
 
 @contextmanager
 def open_zip(file: IO[bytes], limits: UnpackLimits) -> Iterator[ZipFile]:
-    """Open an archive and check its members, which may be compressed by deflate or by zstd, as Inspect AI does.
+    """Open an archive and check its members. They may be compressed by deflate, or by zstd as in logs of Inspect AI.
 
     Raises:
         RunImportError: the file is not a zip archive, `check_members` refuses it, or a member that the `with` block

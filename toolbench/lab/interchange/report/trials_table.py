@@ -9,7 +9,7 @@ from toolbench.lab.metrics.times import load_cell_times, times_to_json
 from toolbench.lab.models import Run, Trial
 from toolbench.lab.models.counters import TRIAL_COUNTERS
 
-_TRIALS_PER_BATCH = 1000  # that are loaded at a time
+_TRIALS_PER_BATCH = 1000  # trials that are loaded at a time
 _EXPORTED_NAMES = {
     "pk": "trial_id",
     "config__provider_name": "provider",

@@ -38,7 +38,7 @@ BY_SCENARIO_NAME = "summary_by_scenario.json"
 BY_STRATEGY_NAME = "summary_by_scenario_and_strategy.json"
 MATRIX_NAME = "matrix.md"
 TOOLBENCH_KEY = "toolbench"
-_TRIALS_PER_BATCH = 100  # that are loaded at a time; `load_bodies` loads the bodies of their steps in its own batches
+_TRIALS_PER_BATCH = 100  # trials that are loaded at a time; `load_bodies` has batches of its own for bodies of steps
 
 
 class ReportError(Exception):

@@ -147,7 +147,7 @@ def _list_existing_digests(digests: list[str]) -> list[str]:
 
 
 def _count_skipped(skipped: dict[str, SkippedRecords], reason: str, line: int, count: int = 1) -> None:
-    """Count `count` records that were skipped for a reason; `line` is the `TrafficRecord.number` of the first."""
+    """Add `count` records that were skipped for a reason; `line` is the `TrafficRecord.number` of the first."""
     entry = skipped.setdefault(reason, SkippedRecords(reason))
     entry.count += count
     if len(entry.lines) < MAX_LINES_NAMED and line not in entry.lines:

@@ -18,7 +18,7 @@ def is_observation(record: Mapping[str, Any]) -> bool:
 
 
 def read_record(record: Mapping[str, Any]) -> RecordedExchange:
-    """Return the exchange of an observation of type GENERATION, which a missing type stands for.
+    """Return the exchange of an observation of type GENERATION or without a type.
 
     The input is a list of messages, or an object with `messages` and `tools`. The output is the assistant message, its
     text, or a list whose first item is one of these. Input and output may be JSON texts. Tools that are not in the

@@ -8,8 +8,8 @@ from toolbench.providers.masking.values import map_texts
 
 MASK = "[masked]"
 # Keys with the prefix of an issuer (`sk-…`), JSON Web Tokens (`eyJ….….…`), private keys, and tokens after "Bearer". A
-# JSON Web Token may begin after a hyphen only if its first part contains none. Otherwise, a long text with many hyphens
-# would be slow to search: each `eyJ` in it would be compared with the whole rest of the text.
+# JSON Web Token may begin after a hyphen only if its first part contains no hyphen. Otherwise, a long text with many
+# hyphens would be slow to search: each `eyJ` in it would be compared with the whole rest of the text.
 _SECRET_PATTERN = re.compile(
     r"\b(?:sk|pk|rk|gsk|hf|xai|ghp|gho|ghs|github_pat|glpat|xox[abprs]|AKIA|AIza|ya29)[-_.]?[A-Za-z0-9_\-]{16,}"
     r"|(?:(?<![A-Za-z0-9_\-])eyJ[A-Za-z0-9_\-]{8,}|\beyJ[A-Za-z0-9_]{8,})\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*"

@@ -16,7 +16,7 @@ from toolbench.lab.interchange.traffic.openai import merge_answer
 
 
 def iter_spans(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the attributes of each span in an OTLP record that has an attribute `gen_ai.…`."""
+    """Yield the attributes of each span of an OTLP record, except spans without an attribute `gen_ai.…`."""
     for resource in _list_objects(record.get("resourceSpans")):
         for scope in _list_objects(resource.get("scopeSpans")):
             for span in _list_objects(scope.get("spans")):
