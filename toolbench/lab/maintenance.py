@@ -28,7 +28,7 @@ from toolbench.lab.worker.request_budget import correct_request_counts, pause_ru
 
 _CELLS_PER_SWEEP = 2000
 _CELLS_PER_CHECK = 200
-_MAX_TRACE_TEXT_SECONDS = 5.0  # of one sweep, because the search text of a gateway trace with 1 MB takes long to write
+_MAX_TRACE_TEXT_SECONDS = 5.0  # of one sweep, because gateway traces with bodies of 1 MB take long to process
 
 _REQUEUE_EXPIRED = load_statement("worker/requeue_expired")
 _LOST_TOO_OFTEN = (

@@ -167,7 +167,7 @@ def _render(values: Mapping[str, Any], name: str) -> str:
 
 
 def _build_entry_column(entry: SamplingProfile | Preset | Model) -> dict[str, Any]:
-    """Return the foreign key of LibraryVersion that points to an entry, by its column name."""
+    """Return an entry by the name of its foreign key in LibraryVersion: `{"preset": entry}` for a preset."""
     column = {SamplingProfile: "profile", Preset: "preset", Model: "model"}[type(entry)]
     return {column: entry}
 
