@@ -34,8 +34,8 @@ class ModelSettingsPage:
         versions: newest first; the next run uses the first.
         difference: difference between the chosen versions; None if there is only one version.
         price: the price of the model; None if it is unknown.
-        is_price_entered: whether `price` is stored with the model, because a user or an imported bundle stated it;
-            otherwise it is a list price, or 0 for a model that costs nothing.
+        is_price_entered: whether a user or an imported bundle stated `price`, so that it is stored with the model. A
+            price that nobody stated is a list price, or 0 for a model that costs nothing.
     """
 
     model: Model

@@ -34,7 +34,7 @@ class EntryVersion:
         username: the person who saved it; empty if nobody was signed in or Toolbench saved it.
         created_at: when it was saved; None if it was not saved in the library.
         runs: number of runs that froze the patch or the options of this content, without deleted and imported runs; 0
-            for settings of a model.
+            if the runs are not counted, as for settings of a model.
     """
 
     number: int
