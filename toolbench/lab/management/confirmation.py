@@ -12,7 +12,7 @@ def is_confirmed(question: str) -> bool:
         question: sentence that says what is sent and what it may cost.
 
     Returns:
-        False without a terminal, where nobody can answer, and at the end of the input (Ctrl-D).
+        Also False if standard input is no terminal, where nobody can answer, or has ended (Ctrl-D).
     """
     if not sys.stdin.isatty():
         return False

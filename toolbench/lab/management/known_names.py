@@ -6,7 +6,7 @@ from toolbench.evals import scenarios
 from toolbench.evals.name_filter import find_similar_words
 from toolbench.lab.models import Case, Run, Trial
 
-REFUSED_EXIT_CODE = 2  # when a command refuses its arguments; some commands, such as backup and remote, exit with 1
+REFUSED_EXIT_CODE = 2  # of commands that refuse their arguments; some, such as backup and remote, exit with 1
 
 
 def check_run_exists(run_id: int | None) -> None:

@@ -1,6 +1,6 @@
 """`manage.py import_cases bfcl --category simple_python`: import public benchmark cases.
 
-Cases that were imported before are not changed unless their definition has changed.
+A case that was imported before gets a new version if its definition has changed. A deleted case is added again.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ class Command(BaseCommand):
             "--category",
             action="append",
             metavar="NAME",
-            help=f"{', '.join(BFCL_CATEGORIES)}, or all; default: simple_python",
+            help=f"category, repeatable: {', '.join(BFCL_CATEGORIES)}, or all; default: simple_python",
         )
         parser.add_argument("--limit", type=int, help="maximum number of benchmark cases of each category")
 

@@ -21,7 +21,7 @@ class Command(BaseCommand):
         parser.add_argument("file", type=Path)
 
     def handle(self, *, file: Path, **options: object) -> None:
-        """Import the file and print the path of the history's page.
+        """Import the file and print the number of its turns and the path of the history's page.
 
         Raises:
             CommandError: the file cannot be read or imported.
@@ -31,5 +31,5 @@ class Command(BaseCommand):
                 history = import_history(stream, file.name)
         except (HistoryImportError, OSError) as error:
             raise CommandError(str(error), returncode=REFUSED_EXIT_CODE) from error
-        turns = history.turn_count
-        self.stdout.write(f"{turns} turn{pluralize(turns)}: {reverse('history', args=[history.pk])}")
+        count = history.turn_count
+        self.stdout.write(f"{count} turn{pluralize(count)}: {reverse('history', args=[history.pk])}")

@@ -20,7 +20,7 @@ class Command(BaseCommand):
         parser.add_argument("--name", help="name of the account; default: the first owner")
 
     def handle(self, base: str, name: str | None, **options: object) -> None:
-        """Print the link on standard output, and on standard error that it works once and until when.
+        """Print the link on standard output, and on standard error that it works once and for how many hours.
 
         Raises:
             CommandError: there is no open account of this name.

@@ -16,10 +16,10 @@ class Command(BaseCommand):
         parser.add_argument("--within", type=float, default=60.0, help="maximum age of a recent heartbeat in seconds")
 
     def handle(self, kind: str, within: float, **options: object) -> None:
-        """Print each process with the seconds since its last heartbeat.
+        """Print each process of the kind with the seconds since its last heartbeat.
 
         Raises:
-            CommandError: there was no heartbeat within `within` seconds.
+            CommandError: no process of the kind sent a heartbeat in the last `within` seconds.
         """
         ages = get_heartbeat_ages(kind)
         for name, seconds in ages.items():

@@ -16,7 +16,7 @@ from toolbench.providers.mcp.server import McpServer, ToolListError
 
 
 class Command(BaseCommand):
-    """Command that prints tools of an MCP server."""
+    """Command that prints the tools of an MCP server."""
 
     help = "Print the tools of an MCP server as JSON for a test case or a chat completions request. No tool is called."
 
@@ -39,8 +39,8 @@ class Command(BaseCommand):
         """Print the tools.
 
         Raises:
-            CommandError: the server is unknown or does not list its tools, or the value of the Authorization header
-                cannot be read or used.
+            CommandError: the server is unknown or does not list its tools, the file of servers cannot be read, or the
+                value of the Authorization header cannot be read or used.
         """
         try:
             tool_list = list_mcp_tools(_find_server(options))
@@ -55,8 +55,8 @@ def _find_server(options: dict[str, Any]) -> McpServer:
     """Return the server that the options name.
 
     Raises:
-        ToolListError: the name is unknown, the file of servers cannot be read, or `authorization_from` names a variable
-            that is not set or is used without an address.
+        ToolListError: the name is unknown, the file of servers cannot be read, the variable `authorization_from` is not
+            set or is empty, or this option is used without `url`.
     """
     if options["authorization_from"] and not options["url"]:
         raise ToolListError("Use --authorization-from only with --url: other servers get no header from it.")
@@ -72,7 +72,7 @@ def _find_server(options: dict[str, Any]) -> McpServer:
 
 
 def _read_authorization(variable: str) -> str:
-    """Return the value of an environment variable; "" without a name.
+    """Return the value of an environment variable; "" if `variable` is empty.
 
     Raises:
         ToolListError: the variable is not set or is empty.

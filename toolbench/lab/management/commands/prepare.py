@@ -11,16 +11,16 @@ class Command(BaseCommand):
     """Command that prepares the start of the processes."""
 
     requires_system_checks = ()
-    help = "Migrate, load the built-in data, collect static files, and delete old addresses of local servers."
+    help = "Migrate, load the built-in data, collect static files, and delete old addresses of this host's servers."
 
     def handle(self, **options: object) -> None:
-        """Migrate, load the built-in data, collect static files and delete old addresses of local servers.
+        """Migrate the database, load the built-in data and collect static files.
 
-        The key file is created if it does not exist.
+        The addresses of local servers of this host are deleted, and the key file is created if it does not exist.
         """
         call_command("migrate", interactive=False, verbosity=1)
         call_command("catalogue")
-        # An outdated copy may have a newer date than the file, so all copies are deleted first.
+        # collectstatic keeps a copy that is newer than its source, even an outdated one: so delete all copies first.
         call_command("collectstatic", interactive=False, clear=True, verbosity=0)
         withdraw_host_servers()
-        ensure_key_file()  # so that it can be copied to another host before the first key is stored
+        ensure_key_file()  # so that the file can be copied to another host before the first key is stored

@@ -18,7 +18,7 @@ from toolbench.lab.models import Model, Probe
 from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.auto_method import decide_waiting_methods
 
-UNKNOWN_EXIT_CODE, UNFINISHED_EXIT_CODE = 1, 3
+INCONCLUSIVE_EXIT_CODE, UNFINISHED_EXIT_CODE = 1, 3
 POLL_SECONDS = 0.3
 
 
@@ -44,7 +44,7 @@ class Command(BaseCommand):
         """Queue a probe of each model, run the probes in this process and print their results.
 
         Raises:
-            CommandError: the request is refused, a probe is not done, or one did not find out whether calls come back.
+            CommandError: the request is refused, a probe is not finished or did not find out whether calls come back.
         """
         try:
             chosen_models = choose_models(EvalOptions(models=models, provider=provider))
@@ -59,13 +59,13 @@ class Command(BaseCommand):
         if open_count := Probe.objects.filter(pk__in=probe_ids, state__in=OPEN_STATES).count():
             message = f"{open_count} of {len(probe_ids)} probes are not finished. A worker continues them."
             raise CommandError(message, returncode=UNFINISHED_EXIT_CODE)
-        inconclusive = len(probe_ids) - Probe.objects.filter(pk__in=probe_ids, ok=True).count()
-        if inconclusive:
-            message = f"{inconclusive} of {len(probe_ids)} probes did not find out whether calls come back."
-            raise CommandError(message, returncode=UNKNOWN_EXIT_CODE)
+        inconclusive_count = len(probe_ids) - Probe.objects.filter(pk__in=probe_ids, ok=True).count()
+        if inconclusive_count:
+            message = f"{inconclusive_count} of {len(probe_ids)} probes did not find out whether calls come back."
+            raise CommandError(message, returncode=INCONCLUSIVE_EXIT_CODE)
 
     def _print(self, page: ProbePage) -> None:
-        """Print each check of a finished probe, and the numbers of its requests and tokens."""
+        """Print the checks of a finished probe, or its sentence if it has none, and counts of requests and tokens."""
         probe = page.probe
         self.stdout.write(f"{probe.provider_name}: {probe.model_name}")
         for check in page.checks:
@@ -76,7 +76,7 @@ class Command(BaseCommand):
 
 
 def _queue_probes(models: tuple[Model, ...], *, yes: bool) -> list[Probe]:
-    """Queue a probe of each model and return the probes; ask first if requests are paid, unless `yes` is true.
+    """Queue a probe of each model and return the probes; ask first if requests are paid, unless `yes` is True.
 
     Raises:
         EvalError: paid requests are not confirmed.
@@ -91,7 +91,7 @@ def _queue_probes(models: tuple[Model, ...], *, yes: bool) -> list[Probe]:
 
 
 def _run_until_done(probe_id: int, interrupts: InterruptCounter) -> bool:
-    """Run a probe, or wait for the worker that runs it, and return whether it is finished; Ctrl-C ends the wait."""
+    """Run a probe, or wait for the worker that runs it, until the end or Ctrl-C; return whether it is finished."""
     while not interrupts.count and Probe.objects.filter(pk=probe_id, state__in=OPEN_STATES).exists():
         requeue_lost_probes()
         run_probe(probe_id, lambda: bool(interrupts.count), on_finished=decide_waiting_methods)

@@ -1,4 +1,4 @@
-"""`manage.py reclassify`: determine the causes of stored failures again, without sending a request."""
+"""`manage.py reclassify`: determine the causes of stored trials again, without sending a request."""
 
 from django.core.management.base import BaseCommand, CommandParser
 
@@ -9,19 +9,19 @@ from toolbench.lab.replays.reclassify import reclassify
 
 
 class Command(BaseCommand):
-    """Command that reclassifies the failures of one run or of all runs."""
+    """Command that reclassifies the trials of one run or of all runs."""
 
-    help = "Determine the causes of failures again from their stored steps. No request is sent."
+    help = "Determine the causes of trials again from their stored steps. No request is sent."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Define the arguments."""
         parser.add_argument("--run", type=int, help="only this run")
         parser.add_argument(
-            "--again", action="store_true", help="also trials that this version of the table has classified"
+            "--again", action="store_true", help="also trials that this version of the taxonomy has classified"
         )
 
     def handle(self, *, run: int | None, again: bool, **options: object) -> None:
-        """Reclassify the failures, recompute stale cells and print the number of changed causes.
+        """Reclassify the trials, recompute stale cells and print how many were classified and how many changed.
 
         Raises:
             CommandError: there is no such run.

@@ -46,13 +46,13 @@ class Command(BaseCommand):
         if not known.masker:
             self.stdout.write("No key is known that could be searched for.")
             return
-        tables = [*redact_rows(known.masker, dry_run=dry_run)]
-        tables += redact_logs(known.masker, settings.VAR_DIR / "log", dry_run=dry_run)
+        results = [*redact_rows(known.masker, dry_run=dry_run)]
+        results += redact_logs(known.masker, settings.VAR_DIR / "log", dry_run=dry_run)
         verb_phrase = "would be overwritten" if dry_run else "overwritten"
-        for table in tables:
-            if table.changed:
-                self.stdout.write(f"{table.name}: {table.changed} of {table.searched} {verb_phrase}")
-        changed, searched = sum(table.changed for table in tables), sum(table.searched for table in tables)
+        for result in results:
+            if result.changed:
+                self.stdout.write(f"{result.name}: {result.changed} of {result.searched} {verb_phrase}")
+        changed, searched = sum(result.changed for result in results), sum(result.searched for result in results)
         self.stdout.write(f"{changed} of {searched} rows and lines {verb_phrase}.")
         for name in list_providers_with_url_secrets():
             self.stdout.write(f"The address or prefix of {name} contains a secret. Move it to the key or a header.")

@@ -26,7 +26,7 @@ class Command(BaseCommand):
         """Re-judge the trials and print at most MAX_CHANGES_SHOWN changed outcomes.
 
         Raises:
-            CommandError: not exactly one of run and scenario is given, or it does not exist.
+            CommandError: neither or both of run and scenario are given, or the one that is given does not exist.
         """
         if run is not None and scenario is None:
             check_run_exists(run)

@@ -23,8 +23,10 @@ class Command(BaseCommand):
         """Define the arguments."""
         parser.add_argument("action", choices=sorted(ACTIONS))
         parser.add_argument("run", type=int, nargs="?", help="number of the run, if the action needs one")
-        parser.add_argument("--server", required=True, help="address of the installation: https://bench.example.org")
-        parser.add_argument("--json", default="{}", help="plan to launch, as a JSON object (docs/api.md)")
+        parser.add_argument(
+            "--server", required=True, help="address of the installation, such as https://bench.example.org"
+        )
+        parser.add_argument("--json", default="{}", help="for plan and launch: the plan as a JSON object (docs/api.md)")
         parser.add_argument("--key", default="", help="idempotency key of a launch")
 
     def handle(self, *args: Any, **options: Any) -> None:

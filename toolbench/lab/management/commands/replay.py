@@ -19,15 +19,17 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """Define the arguments."""
         parser.add_argument("run", type=int)
-        parser.add_argument("--check", action="store_true", help="exit with 1 if a verdict or an end differs")
+        parser.add_argument(
+            "--check", action="store_true", help="exit with 1 if the verdict or end of a trial differs or is unknown"
+        )
 
     def handle(self, *args: Any, run: int, check: bool, **options: Any) -> None:
-        """Replay the run and print up to MAX_DIFFERENCES_SHOWN trials: those that differ, then those that are unknown.
+        """Replay the run and print the first MAX_DIFFERENCES_SHOWN trials that do not have the stored verdict and end.
 
-        Trials with another verdict by newer rules come last.
+        Trials that differ come first, then those whose replay stopped early, then those that newer rules change.
 
         Raises:
-            CommandError: there is no such run, or with `check`, a verdict or an end differs or is unknown.
+            CommandError: there is no such run, or with `check`, the verdict or end of a trial differs or is unknown.
         """
         check_run_exists(run)
         result = check_replay(run)

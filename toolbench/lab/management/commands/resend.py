@@ -18,7 +18,7 @@ class Command(BaseCommand):
         parser.add_argument("trial", type=int)
 
     def handle(self, trial: int, **options: object) -> None:
-        """Launch the run and print the path of its page.
+        """Launch the run and print its number and the path of its page.
 
         Raises:
             CommandError: the trial cannot be repeated.

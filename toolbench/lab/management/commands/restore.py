@@ -25,11 +25,11 @@ class Command(BaseCommand):
             "--programs",
             type=Path,
             metavar="FOLDER",
-            help="folder of pg_restore and psql; default: that of Toolbench, else the PATH",
+            help="folder of pg_restore and psql; default: those of Toolbench, else those on the PATH",
         )
 
     def handle(self, *args: Any, file: Path, replace: bool, programs: Path | None, **options: Any) -> None:
-        """Restore the backup and print what was restored and what is paused.
+        """Restore the backup and print what was restored, what is paused and which key files were replaced.
 
         Raises:
             CommandError: the backup cannot be restored. The message says whether the database was changed.
@@ -45,16 +45,16 @@ class Command(BaseCommand):
         self.stdout.write(
             f"Restored {runs} run{pluralize(runs)} and {trials} trial{pluralize(trials)} of {manifest.created_at}."
         )
-        runs, schedules = result.paused_runs, result.paused_schedules
-        if runs or schedules:
+        paused_runs, paused_schedules = result.paused_runs, result.paused_schedules
+        if paused_runs or paused_schedules:
             self.stdout.write(
-                f"Paused {runs} run{pluralize(runs)} and {schedules} schedule{pluralize(schedules)}. Resume them on "
-                "their pages; until then, they send no request."
+                f"Paused {paused_runs} run{pluralize(paused_runs)} and {paused_schedules} "
+                f"schedule{pluralize(paused_schedules)}. Resume them on their pages; until then, they send no request."
             )
         for key_file in result.kept_keys:
             self.stdout.write(f"A key file was replaced; the earlier one is {key_file}.")
         if not manifest.keys:
             self.stdout.write(
                 "The backup has no key files. Stored keys of providers can be read only with the file "
-                "provider_keys.key of the installation that wrote it."
+                "provider_keys.key of the installation that wrote the backup."
             )

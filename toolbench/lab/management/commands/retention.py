@@ -17,7 +17,7 @@ from toolbench.lab.operations.storage_space import format_bytes
 
 
 class Command(BaseCommand):
-    """Command that removes bodies by the rules of retention at once."""
+    """Command that removes bodies by the retention rules."""
 
     help = (
         "Remove the bodies of old trials by the rules that are saved at /settings/retention/, as the scheduler does "
@@ -32,14 +32,14 @@ class Command(BaseCommand):
             action="append",
             default=[],
             metavar="KIND=DAYS",
-            help=f"with --dry-run: a rule instead of the saved ones; KIND is {', '.join(Kind.values)}",
+            help=f"with --dry-run: a rule instead of the saved ones, repeatable; KIND is {', '.join(Kind.values)}",
         )
 
     def handle(self, *args: Any, dry_run: bool, rule: list[str], **options: Any) -> None:
         """Remove the bodies and print the number of trials; with `dry_run`, print what each rule would remove.
 
         Raises:
-            CommandError: a rule is not understood, or given without --dry-run.
+            CommandError: a rule is wrong, or is given without --dry-run.
         """
         if rule and not dry_run:
             raise CommandError("--rule is for --dry-run only: save rules at /settings/retention/.")
@@ -55,9 +55,9 @@ class Command(BaseCommand):
             self.stdout.write(f"Bodies of {removed} trial{pluralize(removed)} removed.")
 
     def _print_preview(self, policy: RetentionPolicy) -> None:
-        for due in preview_removal(policy):
-            size = format_bytes(due.stored_bytes)
-            self.stdout.write(f"{due.rule}: {due.trials} trial{pluralize(due.trials)}, about {size}")
+        for due_trials in preview_removal(policy):
+            count, size = due_trials.trials, format_bytes(due_trials.stored_bytes)
+            self.stdout.write(f"{due_trials.rule}: {count} trial{pluralize(count)}, about {size}")
         self.stdout.write("Nothing was removed.")
 
 
@@ -65,14 +65,13 @@ def _parse_rules(rules: list[str]) -> RetentionPolicy:
     """Parse the rules of the option `--rule`.
 
     Raises:
-        CommandError: a rule has another form than KIND=DAYS, an unknown kind or a wrong number of days, or no rule has
-            days.
+        CommandError: a kind is unknown, a number of days is wrong, or no rule has a number of days.
     """
-    days = {kind: text for kind, _, text in (rule.partition("=") for rule in rules)}
-    if unknown := days.keys() - set(Kind.values):
+    days_by_kind = {kind: days for kind, _, days in (rule.partition("=") for rule in rules)}
+    if unknown := days_by_kind.keys() - set(Kind.values):
         raise CommandError(f"--rule {min(unknown)} is not understood: write KIND=DAYS, with {', '.join(Kind.values)}.")
     try:
-        policy = parse_retention_policy(days)
+        policy = parse_retention_policy(days_by_kind)
     except InvalidFieldsError as error:
         raise CommandError(str(error)) from error
     if not policy.days_by_kind:

@@ -24,5 +24,5 @@ class Command(BaseCommand):
         schedule = build_schedule()
         while not stop_requested.wait(schedule.tick()):
             pass
-        with suppress(DatabaseError):
+        with suppress(DatabaseError):  # the process ends in any case, and its heartbeat expires
             remove_heartbeat("scheduler")

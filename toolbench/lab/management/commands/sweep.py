@@ -8,13 +8,13 @@ from toolbench.lab.maintenance import sweep
 class Command(BaseCommand):
     """Command that runs one sweep."""
 
-    help = "Requeue trials of lost workers, end runs, recompute stale cells and notify the workers."
+    help = "Run one sweep: requeue trials of lost workers, end runs, recompute stale cells, notify workers and more."
 
     def handle(self, **options: object) -> None:
         """Run the sweep and print its counts."""
         result = sweep()
         self.stdout.write(
-            f"{result.expired} trials requeued, {result.ended} ended before they began, {result.paused} runs paused, "
-            f"{result.finished} finished, {result.recomputed} cells recomputed, workers notified for "
-            f"{len(result.notified)} providers"
+            f"{result.expired} lost trials requeued or ended, {result.ended} queued trials ended, "
+            f"{result.paused} runs paused, {result.finished} runs finished, {result.recomputed} cells recomputed, "
+            f"workers notified for {len(result.notified)} providers"
         )
