@@ -222,7 +222,7 @@ def test_eval_refuses_stored_key_for_address_of_another_host(
     Provider.objects.filter(template="openrouter").update(key_source="stored", key_encrypted=encrypt("sk-stored"))
     monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-planted-0123456789")
     monkeypatch.setenv("OPENROUTER_BASE_URL", scripted.base_url)
-    assert "host differs from that of the stored key or headers" in str(refuse_eval(provider=None, models="gpt"))
+    assert "stored key or headers of OpenRouter are for another host" in str(refuse_eval(provider=None, models="gpt"))
     assert scripted.seen == []
 
 

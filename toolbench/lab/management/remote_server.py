@@ -18,7 +18,7 @@ TOKEN_VARIABLE = "TOOLBENCH_TOKEN"
 
 def add_server_arguments(parser: ArgumentParser) -> None:
     """Define --server and --token."""
-    parser.add_argument("--server", default="", metavar="URL", help="another installation instead of this database")
+    parser.add_argument("--server", default="", metavar="URL", help="use another installation, not this database")
     parser.add_argument(
         "--token",
         default="",
@@ -28,11 +28,11 @@ def add_server_arguments(parser: ArgumentParser) -> None:
 
 @contextmanager
 def open_server(server: str, token: str) -> Iterator[ToolbenchClient]:
-    """Open a client of another installation, and turn its errors into those of a command.
+    """Open a client of another installation, and raise its errors as CommandError.
 
     Args:
         server: address of the installation.
-        token: API token; "" for that in the environment variable TOKEN_VARIABLE.
+        token: API token; "" for the token in the environment variable TOKEN_VARIABLE.
 
     Raises:
         CommandError: there is no token, the address cannot be used, a request was refused, or the server did not

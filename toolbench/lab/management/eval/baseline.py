@@ -17,15 +17,17 @@ class ComparedCell:
     """Row of a comparison: a scenario with the settings of both sides, all scenarios together, or a metric of calls.
 
     Attributes:
-        name: the scenario, with the settings that distinguish it from other rows of the scenario; else the kind of row.
+        name: the scenario, with the settings that distinguish this row from its others; the kind of row if there is no
+            scenario.
         before: numerator and denominator of the rate of the baseline.
         after: numerator and denominator of the rate of the second side.
         difference: rate of the second side minus that of the baseline, from -1 to 1; None if it cannot be tested.
-        low: lower end of the interval, simultaneous over the comparisons of its family; None if it cannot be tested.
-        high: upper end of the interval; None if it cannot be tested.
-        p: p-value, corrected for the number of comparisons of its family; None if it cannot be tested.
+        low: lower end of the interval of the difference; None if the difference cannot be tested. The interval and `p`
+            are corrected for the number of comparisons that are made together, such as all rows by scenario.
+        high: upper end of the interval; None if the difference cannot be tested.
+        p: p-value; None if the difference cannot be tested.
         differs: whether the interval excludes 0.
-        result: what the page says about the difference.
+        result: sentence of the page Compare about the difference.
     """
 
     name: str
@@ -97,7 +99,8 @@ def compare_with_baseline_run(run: Run, baseline_id: int) -> BaselineGate:
 def build_gate(baseline_id: int, tables: Sequence[ExportTable]) -> BaselineGate:
     """Build the gate from the tables that Compare exports, one for each group of scenarios.
 
-    If only one of the runs has a group, Compare exports the table of another group; equal rows are used once.
+    If only one of the runs has a group, Compare exports the table of another group instead, so a row may be in several
+    tables; of rows with the same name, one is used.
     """
     cells = {cell.name: cell for table in tables for cell in read_compared_rows(table, only=_CELL_ROWS)}
     notes = dict.fromkeys(note for table in tables for note in table.notes)
@@ -109,7 +112,7 @@ def read_compared_rows(table: ExportTable, *, only: str = "") -> Iterator[Compar
 
     Args:
         table: the table.
-        only: kind of rows, as in the column `what`; "" for all. A row without a scenario has its kind as its name.
+        only: kind of the rows to yield, as in the column `what`; "" for all rows.
     """
     for values in table.rows:
         row: Mapping[str, Any] = dict(zip(table.columns, values, strict=True))

@@ -9,7 +9,7 @@ from toolbench.lab.management.eval.baseline import BaselineGate
 from toolbench.lab.management.eval.results import CellResult
 from toolbench.lab.management.eval.threshold import list_cells_below
 
-_NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_INVALID_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class GateResults:
         title: name of the run.
         fail_under: minimum answered success in percent; None without this gate.
         gate: comparison with a baseline; None without this gate.
-        unfinished: why the run is not finished; "" if it is.
+        unfinished: sentences that say why the run is not finished; "" if it is.
     """
 
     title: str
@@ -36,7 +36,7 @@ class GateResults:
 
     @property
     def failure(self) -> str:
-        """The cells that fail a gate, in lines; "" if every gate is passed."""
+        """Lines about each failed gate and the cells that fail it; "" if every gate is passed."""
         lines = [f"{cell.name}: {cell.text}" for cell in self.cells_below]
         below = "\n  ".join([f"Below {self.fail_under:g} %:", *lines]) if lines else ""
         return "\n".join(part for part in (below, self.gate.failure if self.gate else "") if part)
@@ -45,7 +45,8 @@ class GateResults:
 def render_junit(results: GateResults) -> str:
     """Render the cells as a suite of tests and the comparison with the baseline as another.
 
-    The test of a cell fails if the cell fails a gate. Without a gate, no test fails.
+    The test of a cell fails if the cell fails the gate of its suite. An unfinished run and a baseline without a shared
+    cell are errors.
     """
     root = ElementTree.Element("testsuites", name="toolbench")
     below = results.cells_below
@@ -79,14 +80,16 @@ def _add_baseline(root: ElementTree.Element, gate: BaselineGate) -> None:
         ElementTree.SubElement(case, "error", message=_clean(gate.failure))
 
 
-def _add_suite(root: ElementTree.Element, name: str, tests: int, failures: int, has_error: bool) -> ElementTree.Element:
-    counts = {"tests": str(tests + has_error), "failures": str(failures), "errors": str(int(has_error))}
+def _add_suite(
+    root: ElementTree.Element, name: str, test_count: int, failure_count: int, has_error: bool
+) -> ElementTree.Element:
+    counts = {"tests": str(test_count + has_error), "failures": str(failure_count), "errors": str(int(has_error))}
     return ElementTree.SubElement(root, "testsuite", {"name": _clean(name), **counts})
 
 
 def _clean(text: str) -> str:
     """Replace characters that XML does not allow."""
-    return _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", text)
+    return _INVALID_IN_XML.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def render_markdown(results: GateResults) -> str:
@@ -109,10 +112,13 @@ def render_markdown(results: GateResults) -> str:
 
 def _render_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(
-        f"| {' | '.join(_escape(value).replace('|', chr(92) + '|') for value in line)} |" for line in lines
-    )
+    return "\n".join(f"| {' | '.join(_escape_cell(value) for value in line)} |" for line in lines)
+
+
+def _escape_cell(text: str) -> str:
+    return _escape(text).replace("|", r"\|")
 
 
 def _escape(text: str) -> str:
+    """Escape the start of HTML tags, which Markdown would pass through."""
     return text.replace("<", "&lt;")

@@ -21,7 +21,7 @@ from toolbench.lab.scenarios.catalogue import find_scenarios
 
 Item = TypeVar("Item")
 
-DEFAULT_PROVIDERS = f"!{Provider.Kind.SIMULATED},!{Provider.Kind.LOCAL}"
+DEFAULT_PROVIDERS = f"!{Provider.Kind.SIMULATED},!{Provider.Kind.LOCAL}"  # filter: all except these kinds
 MAX_NAMES_SHOWN = 12  # in one sentence
 
 
@@ -46,12 +46,13 @@ class NamedModel(Protocol):
 
 
 def choose_models(options: EvalOptions) -> tuple[Model, ...]:
-    """Return the selected models of the selected providers, sorted by provider, oldest models first.
+    """Return the selected models of the selected providers, sorted by the provider's name, then oldest first.
 
     A name without its vendor (`gpt-5.2` for `openai/gpt-5.2`) is accepted if it stands for one model only.
 
     Raises:
-        EvalError: a word names no provider or model, or all words together select none.
+        EvalError: a word names no provider or model, a name without vendor stands for several models, or all words
+            together select none.
     """
     all_providers = tuple(Provider.objects.all())
     provider_names = [provider.name for provider in all_providers]
@@ -63,17 +64,17 @@ def choose_models(options: EvalOptions) -> tuple[Model, ...]:
     rows = Model.objects.filter(provider__in=providers).select_related("provider")
     offered = tuple(rows.order_by("provider__name", "pk"))
     list_names = build_name_lister(offered)
-    places = ", ".join(provider.name for provider in providers)
-    _check_models(options, list_unmatched_words(offered, options.models, names=list_names), offered, places)
+    providers_text = ", ".join(provider.name for provider in providers)
+    _check_models(options, list_unmatched_words(offered, options.models, names=list_names), offered, providers_text)
     models = filter_by_names(offered, options.models, names=list_names)
     if not models:
         available = _describe_available([model.name for model in offered])
-        raise EvalError(f"No model at {places} matches {options.models!r}; {available}.")
+        raise EvalError(f"No model at {providers_text} matches {options.models!r}; {available}.")
     return tuple(models)
 
 
 def choose_profiles(words: str) -> tuple[str, ...]:
-    """Return the names of the selected sampling profiles.
+    """Return the names of the sampling profiles that a comma-separated filter selects.
 
     Raises:
         EvalError: a word names no profile, or all words together select none.
@@ -91,7 +92,7 @@ def choose_profiles(words: str) -> tuple[str, ...]:
 
 
 def choose_strategies(text: str) -> tuple[str, ...]:
-    """Return the selected strategies, presets and strategy expressions.
+    """Return the strategies, presets and strategy expressions that a comma-separated filter selects.
 
     An expression adds presets to a strategy (`+`) or removes workarounds from it (`!`). `all` means the three
     strategies of the case study; other strategies and presets are selected by name. Strategies of the case study come
@@ -104,6 +105,7 @@ def choose_strategies(text: str) -> tuple[str, ...]:
     study_names = [strategy.name for strategy in STRATEGIES]
     by_name = {name.lower(): name for name in (*presets, *ENGINE_STRATEGIES) if name not in study_names}
     words = split_words(text)
+    # A `!` at the beginning of a word excludes what the word selects.
     expressions = [word for word in words if {ADD_PRESET, REMOVE_WORKAROUND} & set(word[1:])]
     study_words = [word for word in words if word.lower() not in by_name and word not in expressions]
     unknown = [
@@ -129,18 +131,18 @@ def choose_scenarios(options: EvalOptions) -> tuple[str, ...]:
         EvalError: a word names no scenario, set or test case.
     """
     all_words = split_words(options.scenarios)
-    case_slugs = find_slugs_by_word(all_words)
-    words = [word for word in all_words if word not in case_slugs]
+    slugs_by_case_word = find_slugs_by_word(all_words)
+    words = [word for word in all_words if word not in slugs_by_case_word]
     if unknown := scenarios.list_unknown_words(words):
         slugs = [scenario.slug for scenario in scenarios.list_scenarios()]
         sets = [f"{SET_PREFIX}{group}" for group, _ in list_nonempty_sets()]
         known = (*scenarios.list_words(), *sets, *Case.objects.filter(deleted_at=None).values_list("slug", flat=True))
         _check_known("scenario", unknown, known, [*slugs, *sets])
-    selected = () if case_slugs and not words else scenarios.select_scenarios(words)
+    selected = () if slugs_by_case_word and not words else scenarios.select_scenarios(words)
     if options.tool_use_mode == "disabled":
         return list_control_slugs(selected)
-    all_slugs = (*(scenario.slug for scenario in selected), *(slug for slugs in case_slugs.values() for slug in slugs))
-    return tuple(dict.fromkeys(all_slugs))
+    case_slugs = (slug for slugs in slugs_by_case_word.values() for slug in slugs)
+    return tuple(dict.fromkeys((*(scenario.slug for scenario in selected), *case_slugs)))
 
 
 def list_control_slugs(selected: Iterable[Scenario]) -> tuple[str, ...]:
@@ -153,7 +155,7 @@ def check_tools(options: EvalOptions, slugs: Sequence[str]) -> None:
     """Check that every allowed or denied tool exists in one of the scenarios.
 
     Raises:
-        EvalError: a tool does not exist in any of them.
+        EvalError: a tool exists in none of them.
     """
     words = [word for word in (*options.allow, *options.deny) if word.lower() not in ALL_WORDS]
     if not words:
@@ -240,7 +242,7 @@ def build_name_lister(offered: Iterable[NamedModel]) -> Callable[[NamedModel], S
     """Return a function that lists the texts that select a model.
 
     Args:
-        offered: the models to choose from. A bare name that stands for several of them selects none.
+        offered: the models to choose from. A name without vendor that stands for several of them selects none.
     """
     unique_bare_names = {bare for bare, full_names in _map_bare_names(offered).items() if len(full_names) == 1}
 
@@ -251,7 +253,7 @@ def build_name_lister(offered: Iterable[NamedModel]) -> Callable[[NamedModel], S
 
 
 def describe_ambiguous_word(word: str, offered: Iterable[NamedModel]) -> str:
-    """Describe what a bare name may stand for; return "" for a word that is no bare name of these models."""
+    """Describe what a name without vendor may stand for; return "" if no model has this name."""
     names = _map_bare_names(offered).get(word.lstrip("!"), ())
     return f"{word!r} may be {' or '.join(f'“{name}”' for name in names)}: write the whole name." if names else ""
 
@@ -264,8 +266,8 @@ def _list_model_names(model: NamedModel) -> Sequence[str]:
 def _map_bare_names(models: Iterable[NamedModel]) -> Mapping[str, tuple[str, ...]]:
     """Return the full names that each bare name stands for.
 
-    A bare name is in lower case and without vendor, with or without `:variant`; a full name has the vendor and no
-    variant.
+    A bare name is in lower case and without vendor, with or without a variant; a full name has the vendor and no
+    variant. Example: `qwen3` and `qwen3:free` stand for `qwen/Qwen3`.
     """
     names_by_bare: dict[str, dict[str, None]] = defaultdict(dict)
     for model in models:
@@ -275,14 +277,14 @@ def _map_bare_names(models: Iterable[NamedModel]) -> Mapping[str, tuple[str, ...
     return {bare: tuple(names) for bare, names in names_by_bare.items()}
 
 
-def _check_models(options: EvalOptions, unknown: Sequence[str], offered: Sequence[Model], places: str) -> None:
+def _check_models(options: EvalOptions, unknown: Sequence[str], offered: Sequence[Model], providers_text: str) -> None:
     """Raise an error if words do not select models.
 
     Args:
         options: all options.
         unknown: words that name no model, or several models by a name without vendor.
         offered: the models of the selected providers.
-        places: names of the selected providers, as text.
+        providers_text: names of the selected providers, separated by commas.
 
     Raises:
         EvalError: `unknown` is not empty.
@@ -296,12 +298,12 @@ def _check_models(options: EvalOptions, unknown: Sequence[str], offered: Sequenc
             messages.append(ambiguity)
             continue
         nearest = _describe_nearest(word, known) or _describe_available([model.name for model in offered])
-        messages.append(f"No model at {places} matches {word!r}; {nearest}.{_suggest_provider(options, word)}")
+        messages.append(f"No model at {providers_text} matches {word!r}; {nearest}.{_suggest_provider(options, word)}")
     raise EvalError(" ".join(messages))
 
 
 def _suggest_provider(options: EvalOptions, word: str) -> str:
-    """Return a sentence that names another provider with the model; "" if none has it or providers were chosen."""
+    """Return a sentence that names another provider with the model; "" if none has it or --provider is given."""
     if options.provider:
         return ""
     models = tuple(Model.objects.select_related("provider"))

@@ -1,6 +1,6 @@
-"""Table of the options of `manage.py eval`, and of the case study's variables that set their defaults.
+"""Table of the options of `manage.py eval`, and of the environment variables that set their defaults.
 
-The flags of the command and the parsing of the variables are derived from this table.
+The names of the variables are those of the case study. The flags of the command are derived from this table.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ FULL_DEFAULTS: Mapping[str, str] = {
     "scenarios": "all",
     "strategies": ALL_STRATEGIES,
 }
-# Variables of the case study that have no effect, with the reason.
+# Variables of the case study that have no effect, without VARIABLE_PREFIX, with the reason.
 UNUSED_VARIABLES: Mapping[str, str] = {
     "HTTP_ADAPTER": "there is one HTTP client",
     "LANGUAGE_POLICY_FILTER": "language policies are not part of these scenarios",
@@ -113,7 +113,7 @@ def _parse_object(text: str) -> JsonObject:
 
 
 def split_words(text: str) -> tuple[str, ...]:
-    """Return the words of a comma list without outer white space; blank ones are left out."""
+    """Return the words of a comma-separated list without outer white space; blank words are left out."""
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
@@ -128,14 +128,14 @@ def _parse_rule(text: str) -> JsonObject:
 
 
 def _build_number_kind(
-    number: type[int] | type[float], accepts: str, metavar: str, least: int = -MAX_ID, most: int = MAX_ID
+    number_type: type[int] | type[float], accepts: str, metavar: str, minimum: int = -MAX_ID, maximum: int = MAX_ID
 ) -> OptionKind:
-    """Return the kind of numbers from `least` to `most`, which excludes NaN and infinity."""
+    """Return the kind of numbers from `minimum` to `maximum`, which excludes NaN and infinity."""
 
     def parse_number(text: str) -> float:
-        if not least <= number(text) <= most:
+        if not minimum <= (number := number_type(text)) <= maximum:
             raise ValueError
-        return number(text)
+        return number
 
     return OptionKind(accepts, parse_number, metavar)
 
@@ -204,7 +204,7 @@ class EvalOptions:
     )
     strategies: str = field(
         default="production",
-        metadata=_build_metadata(FILTER, "raw, baseline, production, all, or presets", "STRATEGY_FILTER"),
+        metadata=_build_metadata(FILTER, "raw, baseline, production, wire_standard, all, presets", "STRATEGY_FILTER"),
     )
     strategy_matrix: bool = field(
         default=False, metadata=_build_metadata(SWITCH, "use baseline and production", "STRATEGY_MATRIX")
@@ -215,7 +215,7 @@ class EvalOptions:
     )
     probe: bool = field(
         default=True,
-        metadata=_build_metadata(SWITCH, "first probe models with unknown tool support, with 2 to 5 requests for each"),
+        metadata=_build_metadata(SWITCH, "first probe models with unknown tool support, with 2 to 5 requests each"),
     )
     stream: str = field(
         default="none",
@@ -269,35 +269,37 @@ class EvalOptions:
     tool_use_mode: str = field(
         default="enforced",
         metadata=_build_metadata(
-            MODE, "enforced: a trial needs a call; disabled: a trial has no tools", "TOOL_USE_MODE"
+            MODE, "enforced: a trial without a call fails; relaxed: it may pass; disabled: no tools", "TOOL_USE_MODE"
         ),
     )
     failure_policy: str = field(
         default="fatal",
-        metadata=_build_metadata(POLICY, "which failed tool calls make a trial fail", "TOOL_FAILURE_POLICY"),
+        metadata=_build_metadata(
+            POLICY, "fatal: a trial fails if a tool's last call failed; tolerated: if all failed", "TOOL_FAILURE_POLICY"
+        ),
     )
     allow: tuple[str, ...] = field(
         default=(),
-        metadata=_build_metadata(WORDS, "the only tools that are offered; all for every tool", "TOOL_ALLOWLIST"),
+        metadata=_build_metadata(WORDS, "the only tools that are offered, or all", "TOOL_ALLOWLIST"),
     )
     deny: tuple[str, ...] = field(default=(), metadata=_build_metadata(WORDS, "tools that are not offered"))
     fallback_retries: int | None = field(
         default=None,
         metadata=_build_metadata(
             RETRIES,
-            "relaxed: repeat a request once without tools if the endpoint cannot use them (1 or more), or never (0)",
+            "relaxed mode: 1 or more: repeat a request once without tools if the endpoint cannot use them; 0: never",
             "TOOL_CALLING_FALLBACK_RETRY_COUNT",
         ),
     )
     fix_empty_final: bool | None = field(
-        default=None, metadata=_build_metadata(SWITCH, "re-prompt for an empty final answer", "FIX_EMPTY_FINAL")
+        default=None, metadata=_build_metadata(SWITCH, "re-prompt if the final answer is empty", "FIX_EMPTY_FINAL")
     )
     overrides: JsonObject | None = field(
         default=None, metadata=_build_metadata(OBJECT, "policy patch that overrides everything except the scenario")
     )
     request_overrides: JsonObject | None = field(
         default=None,
-        metadata=_build_metadata(OBJECT, "is merged into the body of every request", "REQUEST_OVERRIDES_JSON"),
+        metadata=_build_metadata(OBJECT, "object merged into the body of every request", "REQUEST_OVERRIDES_JSON"),
     )
     llm_options: JsonObject | None = field(
         default=None,
@@ -314,7 +316,7 @@ class EvalOptions:
         default="", metadata=_build_metadata(TEXT, "OpenRouter's transforms: auto, none, or a comma list", "TRANSFORMS")
     )
     provider_only: tuple[str, ...] = field(
-        default=(), metadata=_build_metadata(WORDS, "OpenRouter: upstreams to use", "PROVIDER_ONLY")
+        default=(), metadata=_build_metadata(WORDS, "OpenRouter: the only upstreams to use", "PROVIDER_ONLY")
     )
     provider_order: tuple[str, ...] = field(
         default=(), metadata=_build_metadata(WORDS, "OpenRouter: upstreams in order", "PROVIDER_ORDER")
@@ -322,12 +324,12 @@ class EvalOptions:
     provider_ignore: tuple[str, ...] = field(
         default=(), metadata=_build_metadata(WORDS, "OpenRouter: upstreams not to use", "PROVIDER_IGNORE")
     )
-    request_cap: int | None = field(default=None, metadata=_build_metadata(COUNT, "stop after this number of requests"))
-    token_cap: int | None = field(default=None, metadata=_build_metadata(COUNT, "stop after this number of tokens"))
+    request_cap: int | None = field(default=None, metadata=_build_metadata(COUNT, "pause at this number of requests"))
+    token_cap: int | None = field(default=None, metadata=_build_metadata(COUNT, "pause at this number of tokens"))
     title: str = field(default="", metadata=_build_metadata(TEXT, "the run's title"))
     key: str = field(
         default="",
-        metadata=_build_metadata(TEXT, "with --server: idempotency key; the same key waits for the same run"),
+        metadata=_build_metadata(TEXT, "with --server: idempotency key; a command with the same key waits for its run"),
     )
     fail_under: float | None = field(
         default=None,
@@ -367,7 +369,7 @@ def parse_options(arguments: Mapping[str, str | bool], environment: Mapping[str,
         full_defaults = {name: OPTIONS[name].parse_value(text, name) for name, text in FULL_DEFAULTS.items()}
         from_environment = {**full_defaults, **from_environment, "strategy_matrix": False}
     if "strategies" in from_arguments:
-        from_environment.pop("strategy_matrix", None)
+        from_environment.pop("strategy_matrix", None)  # the matrix would replace the strategies
     return EvalOptions(**{**from_environment, **from_arguments})
 
 

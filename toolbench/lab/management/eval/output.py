@@ -13,7 +13,7 @@ _MAX_SKIPPED_SHOWN = 5
 
 
 def render_plan_lines(plan: Plan) -> Iterator[str]:
-    """Yield the lines about a plan: its size, its requests, and what is not applicable or left out."""
+    """Yield the lines about a plan: its size, its requests, shared models, and what is not applicable or left out."""
     model_profiles = {(config.model, config.profile) for config in plan.configs}
     yield (
         f"{_format_count(len(model_profiles), 'pair')} of model and profile, "
@@ -52,7 +52,7 @@ def _render_shared_models(plan: Plan) -> Iterator[str]:
 
 
 def render_run_lines(run: Run, *, each_cell: bool) -> Iterator[str]:
-    """Yield a line with the success rates of every task pack, then of the controls, and lines about retries.
+    """Yield a line with the success rates of each task pack, then of the controls, each with a line about its retries.
 
     Args:
         run: the run.
@@ -83,7 +83,7 @@ def _describe_retries(tally: Tally) -> str:
 
 
 def _describe_decision(cell: Cell) -> str:
-    """Return the decision of sequential stopping; "" for a cell with a fixed number of trials."""
+    """Return the decision of sequential stopping after "; "; "" for a cell with a fixed number of trials."""
     return "" if cell.error is None else f"; {DECISION_TEXTS.get(cell.decided, 'open')}"
 
 

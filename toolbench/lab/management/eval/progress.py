@@ -27,13 +27,13 @@ _LABEL_BY_COUNTER = {
 
 @dataclass(slots=True)
 class InterruptCounter:
-    """Counter of Ctrl-C. While the counter is installed, Ctrl-C does not end the process."""
+    """Counter of Ctrl-C. In a block of `count_interrupts`, Ctrl-C does not end the process."""
 
     count: int = 0
     _received: threading.Event = field(default_factory=threading.Event)
 
     def wait(self, seconds: float) -> None:
-        """Wait until the time has passed, or until there was a Ctrl-C since the last wait."""
+        """Wait for this time, or until Ctrl-C is pressed; return at once if it was pressed since the last wait."""
         self._received.wait(seconds)
         self._received.clear()
 
@@ -84,7 +84,7 @@ class RunProgressBar:
 
 @contextmanager
 def show_progress_bar(run: Run, out: TextIO, *, silent: bool) -> Iterator[RunProgressBar]:
-    """Show a progress bar on `out` during the block, unless `silent` is true. Call its `update` to refresh it."""
+    """Show a progress bar on `out` during the block, unless `silent` is True. Call its `update` to refresh it."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[words]}"))
     console = Console(file=out, highlight=False)
     with Progress(*columns, TimeElapsedColumn(), TextColumn("elapsed"), console=console, disable=silent) as progress:

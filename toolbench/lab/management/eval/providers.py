@@ -34,7 +34,7 @@ def update_openrouter(environment: Mapping[str, str], options: EvalOptions) -> t
     """Set the address, prefix and headers of the OpenRouter providers to those in the environment.
 
     The built-in data is loaded first if there is no OpenRouter provider. Nothing changes if the environment has no key
-    or the options select other providers.
+    or the options select only other providers.
 
     Returns:
         A sentence for every changed provider, which names what was changed.
@@ -60,9 +60,13 @@ def _has_openrouter(words: str) -> bool:
 
 @transaction.atomic
 def _update_provider(provider: Provider, environment: Mapping[str, str]) -> list[str]:
-    """Change a provider to the values in the environment, and return the names of the changed columns.
+    """Change a provider to the values in the environment.
 
-    Changed headers are named "headers".
+    Returns:
+        The names of the changed columns, and "headers" if headers were changed.
+
+    Raises:
+        EvalError: as in `update_openrouter`.
     """
     columns = _find_changed_columns(provider, environment)
     for name, value in columns.items():
@@ -79,7 +83,7 @@ def _find_changed_columns(provider: Provider, environment: Mapping[str, str]) ->
     columns: JsonObject = {}
     if environment.get(f"{VARIABLE_PREFIX}BASE_URL", "").strip():
         columns["base_url"] = _read_base_url(environment, provider)
-    if f"{VARIABLE_PREFIX}API_PREFIX" in environment:
+    if f"{VARIABLE_PREFIX}API_PREFIX" in environment:  # unlike an address, a prefix may be empty
         columns["api_prefix"] = environment[f"{VARIABLE_PREFIX}API_PREFIX"].strip()
         if problem := find_prefix_error(
             columns["api_prefix"], list_provider_secrets(provider, list_environment_secrets(environment))
@@ -93,7 +97,7 @@ def _read_base_url(environment: Mapping[str, str], provider: Provider) -> str:
     problem = find_url_error(text, list_provider_secrets(provider, list_environment_secrets(environment)))
     has_secret = provider.key_encrypted is not None or list_secret_names(provider.header_names)
     if not problem and has_secret and not is_same_origin(text, provider.base_url):
-        problem = f"Its host differs from that of the stored key or headers of {provider.name}. Change it on its page."
+        problem = f"The stored key or headers of {provider.name} are for another host. Change the address on its page."
     if problem:
         raise EvalError(f"{VARIABLE_PREFIX}BASE_URL cannot be used. {problem}")
     return text.strip().rstrip("/")
@@ -139,7 +143,7 @@ def _get_service(model: Model) -> str:
 
 
 def _check_service(name: str) -> None:
-    """Check that a local server runs on this host; a blank name passes.
+    """Check that a local server runs on this host; "" passes.
 
     Raises:
         EvalError: the server is not running, or runs on another host.

@@ -1,4 +1,4 @@
-"""Launch of `manage.py eval --server` on another installation, and its results."""
+"""Launch of a run on another installation for `manage.py eval --server`, and the results of the run."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -57,7 +57,7 @@ class RemoteRequest:
 
     Attributes:
         body: fields of the body of POST /runs/plan.
-        plan: the plan that the installation made from them.
+        plan: the plan that the installation made from `body`.
     """
 
     body: JsonObject
@@ -96,7 +96,7 @@ def use_remote_baseline_seed(client: ToolbenchClient, options: EvalOptions) -> E
     With the same seed, both runs have the same instances.
 
     Raises:
-        NotFoundError: there is no such run.
+        NotFoundError: there is no run with the baseline's id.
     """
     if options.baseline is None:
         return options
@@ -168,7 +168,7 @@ def resume_remotely(client: ToolbenchClient, options: EvalOptions, run_id: int, 
 
 
 def _choose_models(client: ToolbenchClient, options: EvalOptions) -> list[RemoteModel]:
-    """Return the models that --provider and --models select; names are accepted as in a local run.
+    """Return the models that --provider and --models select; model names are accepted as in a local run.
 
     Raises:
         EvalError: the words select none, a word names nothing, or one stands for several models.
@@ -205,7 +205,7 @@ def _choose_documents(
     Raises:
         EvalError: the words select none, or a word names nothing.
     """
-    is_default = words == DEFAULT_PROVIDERS
+    is_default = words == DEFAULT_PROVIDERS  # it may name kinds that the installation does not have
     unknown = [] if is_default else list_unmatched_words(rows, words, names=list_names)
     chosen = filter_by_names(rows, words, names=list_names)
     if unknown or not chosen:
@@ -235,7 +235,7 @@ def _choose_strategies(text: str) -> list[str]:
     The other installation may have strategies and presets that are unknown here, so other words are sent unchanged.
 
     Raises:
-        EvalError: an unknown word is not a plain name.
+        EvalError: an unknown word begins with `!` or contains `*`.
     """
     words = split_words(text)
     unknown = list_unmatched_words(STRATEGIES, words, names=lambda strategy: strategy.names)
@@ -253,7 +253,7 @@ def _choose_scenarios(client: ToolbenchClient, options: EvalOptions) -> list[str
     names of sets become their numbers. If tools are disabled, only controls are returned, as in a local run.
 
     Raises:
-        EvalError: an unknown word is not a plain name.
+        EvalError: an unknown word begins with `!` or contains `*`.
     """
     words = split_words(options.scenarios)
     unknown = list(scenarios.list_unknown_words(words))
@@ -266,7 +266,7 @@ def _choose_scenarios(client: ToolbenchClient, options: EvalOptions) -> list[str
 
 
 def _number_sets(client: ToolbenchClient, words: Sequence[str]) -> list[str]:
-    """Return the words with the numbers of sets of test cases in place of their names, the only form of the API."""
+    """Replace names of sets of test cases by numbers, which the API requires: `set:Mails` becomes `set:3`."""
     if not any(word.lower().startswith(SET_PREFIX) for word in words):
         return list(words)
     sets = {f"{SET_PREFIX}{row['name']}".lower(): f"{SET_PREFIX}{row['id']}" for row in client.request("GET", "/cases")}
@@ -289,8 +289,8 @@ def _check_plain_names(option: str, words: Sequence[str]) -> None:
 def wait_for_results(client: ToolbenchClient, run_id: int, options: EvalOptions) -> GateResults:
     """Wait for the end of a run and return its results; Ctrl-C pauses the run and ends the wait.
 
-    If the installation stops answering, the results have no cells and say how to continue. If only the comparison with
-    the baseline fails, they have the cells, and their gate says why.
+    If the installation stops answering or is overloaded, the results have no cells and say how to continue. If only the
+    comparison with the baseline fails, the results have the cells, and their gate says why.
 
     Raises:
         ToolbenchError: the installation refused a request.

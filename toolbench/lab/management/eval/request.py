@@ -1,4 +1,4 @@
-"""Conversion of the options of `manage.py eval` to a request for a run, as the launch form builds it."""
+"""Conversion of the options of `manage.py eval` to a request for a run, as the launch form builds one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from toolbench.lab.planning.run_request import STREAMS_BY_OPTION, RunRequest
 from toolbench.lab.planning.strategies import ADD_PRESET, REMOVE_WORKAROUND
 
 OPENROUTER = "openrouter"
-NO_LIMIT_SECONDS = 24 * 3600.0  # stored for a timeout without a limit
+NO_LIMIT_SECONDS = 24 * 3600.0  # timeout that stands for no limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +79,9 @@ def list_allowed_tools(options: EvalOptions) -> tuple[str, ...]:
 
 
 def build_run_limits(options: EvalOptions) -> JsonObject:
-    """Return the timeouts and the concurrency limit that the options set, by columns of Run.
+    """Return the timeouts and the concurrency limit that the options set, by column of Run.
 
-    A timeout of 0 or less means no limit. Such a timeout is stored as NO_LIMIT_SECONDS, as is a longer one.
+    A timeout of 0 or less means no limit and becomes NO_LIMIT_SECONDS, which is also the maximum.
     """
     read_timeout = options.read_timeout if options.read_timeout is not None else options.timeout
     limits = {
@@ -135,13 +135,13 @@ def _build_routing(options: EvalOptions, models: Sequence[Model]) -> JsonObject:
     """Return the policy patch with OpenRouter's routing.
 
     Raises:
-        EvalError: routing is set and a model of another provider is selected.
+        EvalError: routing is set, and one of `models` belongs to another provider.
     """
-    words = options.transforms.strip().lower()
+    keyword = options.transforms.strip().lower()
     names = list(split_words(options.transforms))
     patch = build_openrouter_routing(
         route=options.route,
-        transforms=None if words in ("", "auto") else [] if words == "none" else names,
+        transforms=None if keyword in ("", "auto") else [] if keyword == "none" else names,
         only=options.provider_only,
         order=options.provider_order,
         ignore=options.provider_ignore,

@@ -1,4 +1,4 @@
-"""Results of the cells of a run, as gates and reports for other programs read them."""
+"""Results of the cells of a run, for the gates and the files for CI."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class CellResult:
         name: model, settings and scenario.
         passed: number of trials that passed.
         answered: number of trials with an answer.
-        text: the answered success with its interval; "no answer" without any.
+        text: the answered success with its interval; "no answer" if no trial has one.
         is_applicable: whether any trial of the cell is applicable.
     """
 

@@ -1,4 +1,4 @@
-"""Worker sessions in the process of `manage.py eval` for one run, in one thread for each provider.
+"""Worker sessions in the process of `manage.py eval`, in one thread for each provider of its run.
 
 Worker processes may run trials of the run at the same time.
 """
@@ -42,7 +42,7 @@ class EvalSessions:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
-        """Wait for the threads, recompute the run's cells, end finished runs and delete the worker's heartbeat.
+        """Wait for the threads, recompute the run's cells, finish runs and delete the heartbeat of this process.
 
         If the block raised an exception, the sessions are stopped first.
         """
@@ -58,7 +58,8 @@ class EvalSessions:
         """Start a session for every provider that has queued trials of this run and no session of this process.
 
         A provider whose key this process cannot read gets no session. After `stop` or a failure, none is started. While
-        no session runs, this call sweeps, so that trials of a killed process are queued again.
+        only other processes seem to run trials of the run, this call sweeps, so that trials of a killed process are
+        queued again.
 
         Returns:
             Whether a session of this process is running, or a trial of the run is running in any process. After `stop`,
@@ -83,7 +84,7 @@ class EvalSessions:
         return True
 
     def stop(self) -> None:
-        """Stop all sessions. Trials in flight are requeued if they do not end within seconds."""
+        """Stop all sessions. Trials in flight that do not end within STOP_TIMEOUT_SECONDS (session.py) are requeued."""
         self._stopping.set()
 
     def _find_waiting_provider_ids(self) -> set[int]:
@@ -96,7 +97,7 @@ class EvalSessions:
         return not self._stopping.is_set() and running.exists()
 
     def _sweep(self) -> None:
-        """Sweep every `settings.SWEEP_SECONDS`, as sessions do."""
+        """Sweep if `settings.SWEEP_SECONDS` have passed since the last sweep of this method."""
         if time.monotonic() >= self._next_sweep_at:
             sweep(with_counts=False)
             self._next_sweep_at = time.monotonic() + settings.SWEEP_SECONDS
