@@ -1,7 +1,7 @@
 """Counts of trials by model, scenario version, outcome and cause, from stored pools and from trials.
 
-The pools sum the trials of ended runs. They are refreshed together with the pools of cells (lab/metrics/pools.py).
-Trials of other runs, and of runs of the playground, are counted when a page is viewed.
+The pools count the trials of ended runs. They are refreshed together with the pools of cells (lab/metrics/pools.py).
+Trials of other runs are counted when a page is viewed; those of the playground only if the page names their runs.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ FINISHED_OUTCOMES = (Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA
 # Trials that are counted: those that passed, failed or had an infrastructure error, and others with a cause or a
 # failure class.
 _COUNTED = Q(outcome__in=FINISHED_OUTCOMES) | ~Q(cause="", failure_class="")
-# Runs whose trials the pools sum. A refresh marks runs of the playground as pooled too, but without a new version.
+# Runs whose trials the pools count. A refresh marks runs of the playground as pooled too, but writes no pools of them.
 _IN_POOLS = Run.COUNTED & Q(pooled=True)
 _MODEL_COLUMNS = ("provider_name", "model_name")
 _TRIAL_COLUMNS = (
@@ -43,7 +43,7 @@ class _RunIds(Aggregate):
     output_field = BinaryField()
 
 
-_SUMS = {
+_AGGREGATES = {
     "trials": Count("pk"),
     "first_trial": Min("pk"),
     "first_seen": Min("finished_at"),
@@ -53,21 +53,22 @@ _SUMS = {
 
 @dataclass(frozen=True, slots=True)
 class CauseLine:
-    """The count of the trials of one model with the same scenario version, outcome and cause.
+    """Count of the trials of one model with the same values in the attributes before `count`.
 
     Attributes:
         imported: whether the trials are of imported runs.
+        version: the scenario version.
         kind: the instance kind.
-        taxonomy: version of the table of causes that classified them; 0 if none did.
-        cause: code of the decisive problem; "" unless the trials failed or had an infrastructure error, and without a
-            classification.
+        taxonomy: version of the table of causes that classified the trials; 0 if none did.
+        cause: code of the decisive problem; "" if the trials neither failed nor had an infrastructure error, or if they
+            are not classified.
         cause_signature: key of the failure group: cause, scenario, JSON path and turn; "" without a cause.
         failure_class: code of the first problem by the verdict; "" for a pass.
         signature: key of the failure group by the verdict: failure class, scenario and JSON path; "" for a pass.
         count: the number of trials.
         first_trial: the smallest primary key of the trials.
         first_seen: when the first of the trials finished; None if none has finished.
-        runs: the ids of their runs, encoded as in `CausePool.runs`; an id may be repeated.
+        runs: the ids of the trials' runs, encoded as in `CausePool.runs`; an id may be repeated.
     """
 
     provider: str
@@ -95,14 +96,14 @@ class CauseLine:
 
 @dataclass(frozen=True, slots=True)
 class CauseScope:
-    """The trials that are counted.
+    """Scope of a count: which trials are counted.
 
     Attributes:
         chosen: filter by models, profiles, strategies, scenarios and times.
         simulated: True for runs of simulated models, False for runs of real models.
         imported: True for imported runs, simulated or not; False for the others.
-        runs: primary keys of runs; only these are then in scope, also if `simulated` and `imported` do not match. ()
-            for all runs that match.
+        runs: primary keys of the only runs in scope, also if `simulated` and `imported` do not match; () for all runs
+            that match.
     """
 
     chosen: ResultFilter
@@ -137,24 +138,24 @@ class CauseSums:
     """The lines of a scope.
 
     Attributes:
-        lines: the counts in no order; several lines may differ only in their counts.
-        version: the version of the pools, if there are lines and all count trials of pooled runs, so that they may be
-            cached; else None.
+        lines: the counts in no order; several lines may have the same values in the attributes before `count`.
+        version: the version of the pools, as a key for caches, if there are lines and all of them count trials of
+            pooled runs; else None.
     """
 
     lines: tuple[CauseLine, ...]
     version: UUID | None
 
 
-_pooled_lines: VersionCache[tuple[CauseLine, ...]] = VersionCache(max_entries=8)
+_pooled_lines_cache: VersionCache[tuple[CauseLine, ...]] = VersionCache(max_entries=8)
 
 
 def sum_causes(scope: CauseScope) -> CauseSums:
     """Count the trials in scope, with at most five queries."""
     version, runs = read_usable_version(), scope.filter_runs()
     if version is not None:
-        pooled_lines = _pooled_lines.get(version, scope, lambda: _sum_pooled_runs(scope))
-        # Without named runs, none is of the playground; PostgreSQL estimates the shorter condition better.
+        pooled_lines = _pooled_lines_cache.get(version, scope, lambda: _sum_pooled_runs(scope))
+        # If the scope names no runs, none is of the playground. PostgreSQL estimates the shorter condition better.
         other_lines = _sum_trials(scope, runs.exclude(_IN_POOLS) if scope.runs else runs.filter(pooled=False))
         if read_usable_version() == version:  # else the pools have changed between the queries
             is_pooled = bool(pooled_lines) and not other_lines
@@ -173,7 +174,7 @@ def write_cause_pools(models: set[tuple[str, str]]) -> None:
     model_names = sorted({model_name for _, model_name in models})
     runs = Run.objects.filter(_IN_POOLS)
     trials = Trial.objects.filter(_COUNTED, run__in=runs, config__model_name__in=model_names).order_by()
-    rows = trials.annotate(**_RELATED_COLUMNS).values(*_POOL_KEY).annotate(**_SUMS)
+    rows = trials.annotate(**_RELATED_COLUMNS).values(*_POOL_KEY).annotate(**_AGGREGATES)
     model_rows = [row for row in rows if (row["provider_name"], row["model_name"]) in models]
     CausePool.objects.bulk_create([CausePool(**row) for row in model_rows], batch_size=2_000)
 
@@ -189,5 +190,5 @@ def _sum_pooled_runs(scope: CauseScope) -> tuple[CauseLine, ...]:
 
 def _sum_trials(scope: CauseScope, runs: QuerySet[Run]) -> tuple[CauseLine, ...]:
     trials = Trial.objects.filter(_COUNTED, scope.chosen.condition, run__in=runs).order_by()
-    rows = trials.annotate(**_RELATED_COLUMNS).values_list(*_LINE_KEY).annotate(**_SUMS)
+    rows = trials.annotate(**_RELATED_COLUMNS).values_list(*_LINE_KEY).annotate(**_AGGREGATES)
     return tuple(CauseLine(*row) for row in rows)

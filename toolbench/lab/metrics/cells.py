@@ -64,7 +64,7 @@ _TIMES = {  # columns of lab_celltimes
     "longest_ms": "max(greatest(duration_ms, first_token_ms)) FILTER (WHERE answered)",
 }
 _BLANK_VALUES = {"prompt_version": "''", "upstreams": "'[]'::jsonb"}
-_DEFAULT_SUMS = {name: getattr(Cell(), name) for name in (*_SUMS, *_STATISTICS)}
+_DEFAULT_VALUES = {name: getattr(Cell(), name) for name in (*_SUMS, *_STATISTICS)}
 
 
 def _render_select(columns: Mapping[str, str]) -> str:
@@ -74,8 +74,8 @@ def _render_select(columns: Mapping[str, str]) -> str:
 def _render_assignments(columns: Mapping[str, str], blank: str = "0") -> str:
     """Return the SQL that sets columns.
 
-    A cell without trials has no row in `derived` (`d`, recompute_cells.sql), so its columns get their value in
-    _BLANK_VALUES, or `blank`.
+    NULL becomes the column's value in _BLANK_VALUES, or `blank`. All columns are NULL for a cell without trials, which
+    has no row in `derived` (`d`, recompute_cells.sql).
     """
     return ", ".join(f'"{name}" = coalesce(d."{name}", {_BLANK_VALUES.get(name, blank)})' for name in columns)
 
@@ -120,9 +120,9 @@ def mark_stale(cell_ids: Iterable[int]) -> None:
 
 
 def mark_list_priced_stale(cells: Q) -> None:
-    """Mark the cells whose price follows from list prices or the provider for recomputing.
+    """Mark for recomputing those cells whose price follows from list prices or the provider.
 
-    Cells with a price that a user set keep that price. Call it in the transaction that changed the list prices or the
+    Cells whose configuration has a stored price keep it. Call it in the transaction that changed the list prices or the
     provider.
     """
     mark_stale(Cell.objects.filter(cells, config__price={}).values_list("pk", flat=True))
@@ -173,9 +173,9 @@ def recompute(cell_ids: Sequence[int]) -> None:
 
     Call it in the transaction that created or locked their rows.
 
-    If the sums of a cell are out of the database's range, its trials are counted, its sums are reset to their defaults
-    (0 or NULL), and `compute_error` gets the reason. The cell is then no longer stale. The other cells are computed as
-    usual.
+    If the sums of a cell are out of the database's range, its trials are counted, its sums and statistics are reset to
+    their defaults, and `compute_error` gets the reason. The cell is then no longer stale. The other cells are computed
+    as usual.
     """
     if not cell_ids:
         return
@@ -206,11 +206,11 @@ def _recompute_or_split(cell_ids: list[int], parameters: Mapping[str, Any]) -> N
 
 
 def _mark_uncomputable(cell_id: int, parameters: Mapping[str, Any], reason: str) -> None:
-    """Count the trials of a cell, reset its sums to their defaults (0 or NULL) and store the reason."""
+    """Count the trials of a cell, reset its sums and statistics to their defaults, and store the reason."""
     logger.error("The sums of cell %s cannot be computed: %s", cell_id, reason)
     with connection.cursor() as cursor:
         cursor.execute(_COUNT_TRIALS, {"lag": parameters["lag"], "cells": [cell_id]})
-    Cell.objects.filter(pk=cell_id).update(compute_error=reason[:200], **_DEFAULT_SUMS)
+    Cell.objects.filter(pk=cell_id).update(compute_error=reason[:200], **_DEFAULT_VALUES)
     CellTimes.objects.filter(cell_id=cell_id).delete()
 
 

@@ -80,7 +80,7 @@ class CostSums:
 
 
 def sum_costs(trials: QuerySet[Trial], configs: Collection[int] | None = None) -> Mapping[int, CostSums]:
-    """Return the sums of these trials by configuration id, with two queries.
+    """Return the sums of these trials by configuration id, with at most two queries.
 
     Args:
         trials: the trials.

@@ -16,7 +16,7 @@ from toolbench.lab.metrics.values import UNKNOWN, Figure, Metric, MetricInput
 
 
 def compute_tokens_per_trial(tally: Tally) -> Figure | None:
-    """Compute input and output tokens per trial; None if they are unknown or no trial was tried."""
+    """Compute input and output tokens per trial; None if the tokens are unknown or no trial was tried."""
     return _compute_per_trial(tally, tally.tried_tokens)
 
 
@@ -68,7 +68,7 @@ def _compute_per_trial(tally: Tally, tokens: int) -> Figure | None:
 def _build_quantile_range(
     get_quantile: Callable[[Times], Quantile | None], min_answers: int = 1
 ) -> Callable[[MetricInput], Figure | None]:
-    """Return the function that computes the range of a quantile over scenarios with `min_answers` or more."""
+    """Return the function that computes the range of a quantile over scenarios with at least `min_answers` answers."""
 
     def compute(counts: MetricInput) -> Figure | None:
         value_range = find_value_range(counts.times, get_quantile, min_answers=min_answers)
@@ -269,15 +269,26 @@ _SPENT = (
     ),
     Metric(
         "answers_429",
-        "Answers of 429",
+        "Answers with status 429",
         "rate-limited answers / requests",
         _build_request_rate("answers_429"),
         missing=UNKNOWN,
     ),
     Metric(
-        "answers_5xx", "Answers of 5xx", "server errors / requests", _build_request_rate("answers_5xx"), missing=UNKNOWN
+        "answers_5xx",
+        "Answers with status 5xx",
+        "server errors / requests",
+        _build_request_rate("answers_5xx"),
+        missing=UNKNOWN,
     ),
-    Metric("backoff", "Back-off", "seconds waited before retries, all trials", None, _compute_backoff, missing=UNKNOWN),
+    Metric(
+        "backoff",
+        "Back-off",
+        "seconds waited before retries, all trials of tool scenarios",
+        None,
+        _compute_backoff,
+        missing=UNKNOWN,
+    ),
     Metric("asked", "Re-prompts", "re-prompts / requests", _build_rate("asked_again", "requests")),
     _build_latency_metric("p50", _p50, _build_quantile_range(_p50)),
     _build_latency_metric("p95", _p95, _build_quantile_range(_p95, MIN_LEGACY_P95_ANSWERS)),
