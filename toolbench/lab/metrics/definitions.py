@@ -130,7 +130,7 @@ def _build_pass_metrics(k: int) -> Iterable[Metric]:
     yield Metric(
         f"pass_at_{k}",
         f"pass@{k}",
-        f"probability that one of {k} trials passes, {scope}",
+        f"probability that at least one of {k} trials passes, {scope}",
         None,
         _build_scenario_mean(formulas.compute_pass_at, k),
     )

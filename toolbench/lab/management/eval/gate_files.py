@@ -45,8 +45,8 @@ class GateResults:
 def render_junit(results: GateResults) -> str:
     """Render the cells as a suite of tests and the comparison with the baseline as another.
 
-    The test of a cell fails if the cell fails the gate of its suite. An unfinished run and a baseline without a shared
-    cell are errors.
+    The test of a cell fails if the cell fails the gate of its suite. An unfinished run and a comparison
+    without cells are errors.
     """
     root = ElementTree.Element("testsuites", name="toolbench")
     below = results.cells_below

@@ -57,9 +57,9 @@ class EvalSessions:
     def start_sessions(self) -> bool:
         """Start a session for every provider that has queued trials of this run and no session of this process.
 
-        A provider whose key this process cannot read gets no session. After `stop` or a failure, none is started. While
-        only other processes seem to run trials of the run, this call sweeps, so that trials of a killed process are
-        queued again.
+        A provider whose key this process cannot read gets no session. After `stop` or a failure, none is started. If no
+        session runs although trials of the run are marked as running, this call sweeps, so that trials of a killed
+        process are queued again.
 
         Returns:
             Whether a session of this process is running, or a trial of the run is running in any process. After `stop`,
