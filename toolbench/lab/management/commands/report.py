@@ -11,7 +11,7 @@ from toolbench.lab.management.known_names import REFUSED_EXIT_CODE
 class Command(BaseCommand):
     """Command that writes the report of a run."""
 
-    help = "Write a run as files: one for each trial, the summaries, and the matrix as Markdown."
+    help = "Write a run as files: one for each finished trial, the summaries, and the matrix as Markdown."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Define the arguments."""
