@@ -2,6 +2,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trials
@@ -123,6 +124,30 @@ def test_check_ended_runs_alerts_on_answers_unknown_to_the_baseline() -> None:
     assert not Alert.objects.exists()
     end_run(schedule, (10, 0))  # every answer differs
     assert "0 % of the answers also occur in the baseline" in Alert.objects.get().sentence
+
+
+def test_changed_answers_are_compared_by_share_in_one_row() -> None:
+    """Half of the answers of the run occur in the baseline, of whose answers two thirds occur more than once."""
+    schedule = make_schedule()
+    schedule.baseline_runs.set([add_run(schedule, (6, 0), (6, 0), finished_at=timezone.now()) for _ in range(2)])
+    for run in schedule.baseline_runs.all():
+        run.trials.filter(index__lte=4).update(answer_hash="same")
+    make_rule(Kind.ANSWERS_CHANGED, schedule, 80)
+    changed_run = add_run(schedule, (6, 0), finished_at=timezone.now())
+    changed_run.trials.filter(index__lte=3).update(answer_hash="same")
+    row_counts: list[int] = []
+
+    def count_rows(execute: Any, sql: str, parameters: Any, many: bool, context: Any) -> Any:
+        result = execute(sql, parameters, many, context)
+        if "answer_hash" in sql and sql.startswith("SELECT"):
+            row_counts.append(context["cursor"].rowcount)
+        return result
+
+    with connection.execute_wrapper(count_rows):
+        check_ended_runs()
+    expected = "50 % of the answers also occur in the baseline, where 67 % occur more than once"
+    assert expected in Alert.objects.get().sentence
+    assert row_counts == [1]
 
 
 def test_check_ended_runs_notifies_once_for_each_ended_run() -> None:

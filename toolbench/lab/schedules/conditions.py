@@ -1,8 +1,9 @@
 """Conditions of alert rules: each kind examines an ended run and returns a sentence for what it finds."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+
+from django.db.models import Count, Q, Sum
 
 from toolbench.evals.statistics.rounding import format_rounded
 from toolbench.lab.metrics.tally import Tally, tally_cells
@@ -143,21 +144,34 @@ def _compare_answers(series: RunSeries, point: SeriesPoint) -> tuple[float, floa
         The share of the run's answers that occur in the baseline, and the share of the baseline's answers that occur in
         it more than once. None if there are too few answers or no answer of the baseline occurs more than once.
     """
-    baseline_ids = [pinned.run.pk for pinned in series.baseline if pinned.run.pk != point.run.pk]
-    baseline_counts = Counter(_iter_answers(series, baseline_ids))
-    answers = list(_iter_answers(series, [point.run.pk]))
-    repeated = sum(count for count in baseline_counts.values() if count > 1)
-    if min(len(answers), baseline_counts.total()) < MIN_ANSWERS_COMPARED or not repeated:
+    run_configs = _list_configs(series, {point.run.pk})
+    baseline_configs = _list_configs(series, {pinned.run.pk for pinned in series.baseline} - {point.run.pk})
+    answers = Trial.objects.filter(
+        config__in=[*run_configs, *baseline_configs], outcome__in=[Trial.Outcome.PASS, Trial.Outcome.FAIL]
+    ).exclude(answer_hash="")
+    # Counted by the database, since a baseline may have millions of answers.
+    counts = (
+        answers.order_by()
+        .values("scenario", "answer_hash")
+        .annotate(
+            in_run=Count("pk", filter=Q(config__in=run_configs)),
+            in_baseline=Count("pk", filter=Q(config__in=baseline_configs)),
+        )
+    )
+    sums = counts.aggregate(
+        answers=Sum("in_run", default=0),
+        shared=Sum("in_run", filter=Q(in_baseline__gt=0), default=0),
+        baseline_answers=Sum("in_baseline", default=0),
+        repeated=Sum("in_baseline", filter=Q(in_baseline__gt=1), default=0),
+    )
+    if min(sums["answers"], sums["baseline_answers"]) < MIN_ANSWERS_COMPARED or not sums["repeated"]:
         return None
-    share = sum(answer in baseline_counts for answer in answers) / len(answers)
-    return share, repeated / baseline_counts.total()
+    return sums["shared"] / sums["answers"], sums["repeated"] / sums["baseline_answers"]
 
 
-def _iter_answers(series: RunSeries, run_ids: list[int]) -> Iterator[tuple[str, str]]:
-    """Yield the scenario and the hash of the answer for each answered trial of the series in these runs."""
-    config_ids = {point.config_id for point in series.points if point.run.pk in run_ids}
-    trials = Trial.objects.filter(config__in=config_ids, outcome__in=[Trial.Outcome.PASS, Trial.Outcome.FAIL])
-    yield from trials.exclude(answer_hash="").values_list("scenario", "answer_hash")
+def _list_configs(series: RunSeries, run_ids: Collection[int]) -> list[int]:
+    """Return the primary keys of the configurations of the series in these runs."""
+    return [point.config_id for point in series.points if point.run.pk in run_ids]
 
 
 def _find_end(ended: EndedRun, threshold: float) -> Iterator[ConditionFinding]:
