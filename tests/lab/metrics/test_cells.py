@@ -265,7 +265,8 @@ def test_recompute_statement_reads_each_trial_at_most_twice() -> None:
     assert cell.passed == 150
 
 
-def test_recompute_statement_planned_on_empty_tables_is_linear() -> None:
+@pytest.mark.parametrize("answer", [{"status": 200, "ok": True}, {"status": 429, "ok": False}])
+def test_recompute_statement_planned_on_empty_tables_is_linear(answer: dict[str, object]) -> None:
     def fill() -> dict[str, object]:
         cell = make_empty_cell()
         ended, running = make_trial(cell, "pass"), make_trial(cell, "running")
@@ -273,7 +274,7 @@ def test_recompute_statement_planned_on_empty_tables_is_linear() -> None:
             columns = {field.attname: getattr(trial, field.attname) for field in Trial._meta.concrete_fields[1:]}
             copies = Trial.objects.bulk_create(Trial(**columns) for _ in range(50))
             step = {"execution": 1, "kind": "exchange", "turn": 0, "started_ms": 0, "duration_ms": 1}
-            step |= {"status": 200, "ok": True}
+            step |= answer
             Step.objects.bulk_create(Step(trial=copy, ordinal=number, **step) for copy in copies for number in range(3))
         return {"cells": [cell.pk], "lag": MAX_RELIABLE_LAG_MS, "priced": [], "input": [], "output": []}
 

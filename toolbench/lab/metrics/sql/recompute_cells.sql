@@ -6,8 +6,9 @@
 -- Parts: fragments of this folder, and lists of columns that metrics/cells.py renders.
 -- Planner: a worker plans this statement once, perhaps while the tables are empty. With a join in `spent`, that plan
 -- would compare every running trial with every stored step. So `spent` looks up the steps of each trial; OFFSET 0
--- keeps PostgreSQL from turning this into a join. In `retry_counts` a join is faster, since its index has few steps:
--- looking up the steps of each trial would double the time for a large cell. `paid` has all columns of `trials`, so
+-- keeps PostgreSQL from turning this into a join. `retry_counts` looks up an array of trials with one scan of its
+-- index, since a scan for each trial would double the time for a large cell. It is joined by a full join, which
+-- PostgreSQL cannot do by comparing all pairs; all its trials are in `paid`. `paid` has all columns of `trials`, so
 -- that the two need not be joined.
 -- Locks: the cells, which the caller has locked before in id order, and their rows of lab_celltimes.
 WITH {trials}, spent AS ({lost_spending}), retry_counts AS ({retry_counts}), paid AS (
@@ -19,7 +20,7 @@ WITH {trials}, spent AS ({lost_spending}), retry_counts AS ({retry_counts}), pai
 ), derived AS (
     SELECT cell_id, {counts}, {sums},
         {statistics}, {times}
-    FROM paid AS trials LEFT JOIN spent USING (id) LEFT JOIN retry_counts USING (id) GROUP BY cell_id
+    FROM paid AS trials LEFT JOIN spent USING (id) FULL JOIN retry_counts USING (id) GROUP BY cell_id
 ), times AS (
     INSERT INTO lab_celltimes (cell_id, durations, first_tokens, longest_ms)
     SELECT wanted.id, coalesce(durations, ''::bytea), coalesce(first_tokens, ''::bytea), longest_ms

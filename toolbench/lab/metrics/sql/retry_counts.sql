@@ -1,12 +1,13 @@
 -- Fragment: for each trial, its answers with status 429 and 5xx, its retries, its back-off in milliseconds, and whether
 -- the status of a step is unknown.
 --
--- The condition on steps is that of the index retry_steps. A trial without such a step has no row.
+-- The condition on steps is that of the index retry_steps, which is read by an array of trials for the reason that
+-- recompute_cells.sql has. A trial without such a step has no row.
 -- Needs: `trials`, rows of lab_trial.
 -- Parts: is_429, is_5xx, without_status: conditions on `step`.
     SELECT step.trial_id AS id, count(*) FILTER (WHERE {is_429}) AS answers_429,
         count(*) FILTER (WHERE {is_5xx}) AS answers_5xx, count(*) FILTER (WHERE step.attempt > 1) AS retries,
         sum(step.backoff_ms) AS backoff_ms, bool_or({without_status}) AS without_status
-    FROM trials JOIN lab_step AS step ON step.trial_id = trials.id AND step.kind = 'exchange'
+    FROM lab_step AS step WHERE step.trial_id = ANY(ARRAY(SELECT id FROM trials)) AND step.kind = 'exchange'
         AND (step.attempt > 1 OR NOT step.ok OR step.ok IS NULL OR step.status IS NULL)
     GROUP BY step.trial_id
