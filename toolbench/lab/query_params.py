@@ -1,4 +1,4 @@
-"""Reading and writing of query strings, and cleaning of texts and whole numbers from users and files."""
+"""Reading and writing of query strings, cleaning of texts, and parsing of whole numbers from users and files."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
@@ -23,15 +23,15 @@ class QueryParams(Protocol):
 
 
 def parse_run_ids(values: Sequence[str]) -> tuple[tuple[int, ...], bool]:
-    """Parse the ids of runs; each value is one id or a comma list.
+    """Parse the ids of runs; each value is one id or a comma-separated list.
 
     Returns:
-        The ids among the first MAX_RUNS parts, without repeats; and whether there are more parts, or one of the first
-        MAX_RUNS is no id.
+        The ids among the first MAX_RUNS entries of the lists, without repeats; and whether an entry was ignored, since
+        it is not an id or comes after the first MAX_RUNS. Empty entries do not count.
     """
-    parts = [part for value in values for part in value.split(",") if part]
-    run_ids = [parse_whole_number(part) for part in parts[:MAX_RUNS]]
-    has_unreadable = None in run_ids or len(parts) > MAX_RUNS
+    entries = [entry for value in values for entry in value.split(",") if entry]
+    run_ids = [parse_whole_number(entry) for entry in entries[:MAX_RUNS]]
+    has_unreadable = None in run_ids or len(entries) > MAX_RUNS
     return tuple(dict.fromkeys(run_id for run_id in run_ids if run_id is not None)), has_unreadable
 
 
@@ -61,7 +61,10 @@ def clean_text(text: str, max_characters: int | None = None) -> str:
 
 
 def normalise_lines(text: str) -> str:
-    """Return the text with line feeds; browsers send CR LF, but count a line break as one character."""
+    """Return the text with LF at the ends of lines.
+
+    Browsers send CR LF, but count a line break as one character against the maximum length.
+    """
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

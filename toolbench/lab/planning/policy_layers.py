@@ -12,11 +12,12 @@ from toolbench.lab.planning.strategies import parse_strategy
 def build_config_layers(request: RunRequest, choice: ConfigChoice, lookup: LookupResult) -> Layers:
     """Build the layers of a configuration, lowest first.
 
-    The lowest layer has the settings of the run and of the configuration; `add_rules_layer` later repeats two of them
-    if presets change them. The user's overrides are the highest layer; the scenario's layer is added later, above them.
+    The lowest layer, LAUNCH_LAYER, has the tool settings, method and examples of the request. If presets change its
+    tool use mode or tool failure policy, `add_rules_layer` later adds a layer that restores them. The user's overrides
+    are the highest layer; the scenario's layer is added later, above them.
 
     Raises:
-        LaunchError: a workaround of the model is unknown.
+        LaunchError: the strategy is production, and a workaround of the model is unknown.
     """
     model = lookup.models[choice.model]
     profile = lookup.profiles.get(choice.profile)
@@ -56,7 +57,7 @@ def _insert_workarounds(layers: Layers, workaround_layers: Layers) -> Layers:
 
 
 def _build_launch_patch(request: RunRequest, choice: ConfigChoice) -> JsonObject:
-    """Return the patch with settings of the run and the configuration."""
+    """Return the patch of LAUNCH_LAYER: tool settings, method and examples of the request."""
     patch: JsonObject = {
         "tool_use_mode": request.tool_use_mode,
         "tool_failure_policy": request.tool_failure_policy,

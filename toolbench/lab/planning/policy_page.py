@@ -20,12 +20,12 @@ from toolbench.lab.planning.run_request import ConfigChoice, LaunchError, RunReq
 from toolbench.lab.query_params import clean_text, parse_whole_number
 from toolbench.lab.scenarios.catalogue import list_user_case_slugs, load_scenario
 
-MAX_CASES = 200  # test cases of users among the choices
+MAX_CASES = 200  # most test cases of users that the choice of a scenario offers
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyQuery:
-    """Query of the page.
+    """Query of the policy page.
 
     Attributes:
         config: id of a configuration of a run; None for a configuration that could be launched, which the other fields
@@ -43,7 +43,7 @@ class PolicyQuery:
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> "PolicyQuery":
-        """Return the query of these URL parameters."""
+        """Read the query from URL parameters; a missing or unreadable one gets its default."""
 
         def parse_name(key: str, default: str) -> str:
             return clean_text(query.get(key, ""), 80) or default
@@ -60,12 +60,12 @@ class PolicyQuery:
 
 @dataclass(frozen=True, slots=True)
 class PolicyKeyRow:
-    """One setting.
+    """A setting with the layers that set it.
 
     Attributes:
-        parts: pairs of a value as JSON and the name of the layer that sets it: one pair for a plain value, one for each
-            element of a list or leaf of an object. The name of a leaf precedes its value.
-        is_default: whether all parts have the default of the engine.
+        parts: pairs of a value as JSON and the name of the layer that sets it: one pair for each element of a joined
+            list, one for each leaf of an object, such as `seed: 7`, and a single pair for any other value.
+        is_default: whether no layer sets a part of the value.
     """
 
     name: str
@@ -157,13 +157,13 @@ def _get_frozen_layers(config_id: int, scenario: Scenario) -> tuple[str, Layers,
 
 
 def _find_scenario_version(choice: PolicyQuery) -> int | None:
-    """Return the version of the scenario that the chosen configuration tried; None for the newest version."""
+    """Return the version of the chosen scenario in the chosen configuration; None if that has no cell with it."""
     cells = Cell.objects.filter(config_id=choice.config, scenario=choice.scenario)
     return None if choice.config is None else cells.values_list("scenario_version", flat=True).first()
 
 
 def _list_scenarios(chosen: str) -> tuple[str, ...]:
-    """Return the slugs of the scenarios in code, of test cases, and the chosen one."""
+    """Return the slugs of the scenarios in code, those of up to MAX_CASES test cases, and the chosen slug."""
     slugs = (*(scenario.slug for scenario in scenarios.list_scenarios()), *list_user_case_slugs(MAX_CASES))
     return slugs if chosen in slugs else (*slugs, chosen)
 

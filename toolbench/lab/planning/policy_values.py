@@ -1,4 +1,4 @@
-"""Flattening of a policy to the keys that origins use, and the policy hash."""
+"""Flattening of a policy to the keys of `ResolvedPolicy.origins`, and the policy hash."""
 
 import hashlib
 import json
@@ -26,6 +26,6 @@ def flatten_policy(policy: JsonObject) -> dict[str, Any]:
 def hash_policy(policy: Policy) -> str:
     """Return the SHA-256 of the settings as hexadecimal text.
 
-    The hash does not depend on the layers that set them.
+    The hash does not depend on which layers set the settings.
     """
     return hashlib.sha256(json.dumps(build_policy_json(policy), sort_keys=True).encode()).hexdigest()

@@ -7,7 +7,6 @@ from types import MappingProxyType
 
 from django.db.models import Prefetch
 
-from toolbench.engine.capabilities.method_choice import AUTO
 from toolbench.engine.policy.layered_key import merge_options
 from toolbench.engine.policy.optional_parameters import OPTIONAL_PARAMETERS
 from toolbench.engine.policy.settings import Policy, resolve_policy
@@ -40,7 +39,7 @@ def _list_optional_parameters(
 ) -> frozenset[str]:
     """Return the optional parameters that requests of a trial may contain."""
     sent = set(merge_options(policy.llm_options_defaults, policy.request_overrides))
-    if policy.method in ("native", AUTO) and (instance.tools or any(message.tools for message in instance.further)):
+    if policy.method == "native" and (instance.tools or any(message.tools for message in instance.further)):
         sent.add("tool_choice")
     else:
         sent.discard("parallel_tool_calls")  # only sent with tools
@@ -52,14 +51,15 @@ def _list_optional_parameters(
 
 
 def is_applicable(policy: Policy, scenario: Scenario) -> bool:
-    """Return whether the scenario applies: with tools off, only control scenarios do."""
+    """Return whether the scenario applies: in the tool use mode "disabled", only control scenarios do."""
     return scenario.control or policy.tool_use_mode != "disabled"
 
 
 def load_frozen_cells(cell_ids: Iterable[int]) -> dict[int, Cell]:
-    """Return cells with their configurations, models and providers, without figures, by id, with two queries.
+    """Return cells by id, with their configurations, models and providers. The call takes at most two queries.
 
-    The cells of a configuration share one object, so that its layers are parsed once.
+    Columns of figures are not loaded. The cells of a configuration share one RunConfig object, so that its layers are
+    parsed once.
     """
     configs = RunConfig.objects.select_related("provider", "model__provider")
     cells = Cell.objects.only(*_PLANNED_COLUMNS).prefetch_related(Prefetch("config", configs))
@@ -78,12 +78,12 @@ def resolve_frozen_policies(cells: Iterable[Cell]) -> dict[int, Policy]:
     cells = tuple(cells)
     instances = _draw_published_instances(cells)
     layers_by_config = {cell.config_id: cell.config.layers for cell in cells}
-    layer_texts = {config_id: json.dumps(layers) for config_id, layers in layers_by_config.items()}
+    layers_json_by_config = {config_id: json.dumps(layers) for config_id, layers in layers_by_config.items()}
     policies_by_layers: dict[tuple[str, str], Policy] = {}
     policies = {}
     for cell in cells:
         scenario_layer = instances[cell.scenario, cell.scenario_version].layer
-        key = layer_texts[cell.config_id], json.dumps(scenario_layer)
+        key = layers_json_by_config[cell.config_id], json.dumps(scenario_layer)
         if key not in policies_by_layers:
             layers = (*((name, patch) for name, patch in cell.config.layers), ("scenario", scenario_layer))
             policies_by_layers[key] = resolve_policy(layers).policy
@@ -92,15 +92,15 @@ def resolve_frozen_policies(cells: Iterable[Cell]) -> dict[int, Policy]:
 
 
 def _draw_published_instances(cells: Iterable[Cell]) -> dict[tuple[str, int], Instance]:
-    """Return the instance in published wording of each cell's scenario, by its name and version.
+    """Return the instance in published wording of each cell's scenario, by slug and version.
 
     Raises:
         KeyError: a scenario no longer exists.
     """
     versions = {(cell.scenario, cell.scenario_version) for cell in cells}
     return {
-        (name, version): load_scenario(name, version).draw_instance(0, kind=PUBLISHED_WORDING)
-        for name, version in versions
+        (slug, version): load_scenario(slug, version).draw_instance(0, kind=PUBLISHED_WORDING)
+        for slug, version in versions
     }
 
 
@@ -120,7 +120,7 @@ def check_paid_requests(
         probes: paid requests of probes by provider name; the run's limit does not apply to them.
 
     Raises:
-        PaidRequestsUnconfirmedError: more paid requests may be sent than were confirmed.
+        PaidRequestsUnconfirmedError: confirmation is needed, and more paid requests may be sent than were confirmed.
     """
     paid_requests: dict[str, int] = defaultdict(int)
     trials = tuple(trials)

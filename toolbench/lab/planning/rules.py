@@ -10,11 +10,12 @@ _RULE_KEYS = ("tool_use_mode", "tool_failure_policy")
 def add_rules_layer(layers: Layers) -> Layers:
     """Return the layers, with a rules layer if presets or workarounds change the run's rules.
 
-    The rules are the tool use mode and the tool failure policy. The layer sets the run's values again, below the run's
-    overrides. A mode of "disabled" from a preset or workaround is kept.
+    The rules are the tool use mode and the tool failure policy. The rules layer sets the run's values again, below the
+    run's overrides. If a preset or workaround sets the mode "disabled", that is kept. A rules layer that is already
+    among the layers is replaced.
 
     Raises:
-        PolicyError: the layers cannot be resolved.
+        PolicyError: a layer below the run's overrides is invalid.
     """
     others = tuple(layer for layer in layers if layer[0] != RULES_LAYER)
     index = next((i for i, (name, _) in enumerate(others) if name == RUN_LAYER), len(others))

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from toolbench.evals import scenarios
 from toolbench.lab.planning.run_request import Plan
 
-MAX_NAMES = 2  # names of each kind; the others are counted
+MAX_NAMES = 2  # shown of models, profiles, scenarios and methods each; the others are counted
 DEFAULT_METHOD = "native"
 
 

@@ -10,7 +10,7 @@ from toolbench.lab.errors import InvalidFieldsError
 
 MAX_CELL_TRIALS = 2_000  # trials of one cell that a form accepts
 MAX_RUN_LIMIT = 2**31 - 1  # largest request or token limit of a run: the maximum of an integer column
-NO_EXAMPLES = "none"  # word of pages and addresses for the examples ""
+NO_EXAMPLES = "none"  # stands for the examples "" on pages and in addresses
 # Values of `RunRequest.streams` by the option of the form.
 STREAMS_BY_OPTION = {"none": (False,), "streamed": (True,), "both": (False, True)}
 
@@ -105,16 +105,16 @@ class RunRequest:
         return document
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "RunRequest":
+    def from_json(cls, document: Mapping[str, Any]) -> "RunRequest":
         """Read a request from JSON.
 
         Raises:
-            LaunchError: a field is unknown, or it or an element of it has the wrong type.
+            LaunchError: a field is unknown, or a field or an element of its list has the wrong type.
         """
-        unknown = sorted(set(value) - {field.name for field in fields(cls)})
+        unknown = sorted(set(document) - {field.name for field in fields(cls)})
         if unknown:
             raise LaunchError({name: [f"There is no field named {name}."] for name in unknown})
-        values: JsonObject = {name: tuple(item) if isinstance(item, list) else item for name, item in value.items()}
+        values: JsonObject = {name: tuple(item) if isinstance(item, list) else item for name, item in document.items()}
         if invalid := sorted(name for name, item in values.items() if not _has_field_type(name, item)):
             raise LaunchError({name: [f"{name} has a value of the wrong type."] for name in invalid})
         try:
@@ -128,14 +128,15 @@ class RunRequest:
 _DEFAULTS = RunRequest()
 
 
-_ELEMENT_TYPES: Mapping[str, type] = {"models": int, "streams": bool, "configs": dict}  # of other lists: str
+_ELEMENT_TYPES: Mapping[str, type] = {"models": int, "streams": bool, "configs": dict}  # str for any other list
 _WHOLE_NUMBERS = ("request_cap", "token_cap", "jobs", "seed")
 
 
 def _has_field_type(name: str, value: object) -> bool:
-    """Return whether a value has the type of the field's default, and its elements theirs.
+    """Return whether the value of a field has the type of the field's default.
 
-    If the default is None, the value may be None or a number.
+    In a tuple, each element has to have the element type of the field. If the default is None, the value may be None or
+    an integer and, unless the field is in _WHOLE_NUMBERS, a float.
     """
     default = getattr(_DEFAULTS, name)
     if default is None:
@@ -146,13 +147,13 @@ def _has_field_type(name: str, value: object) -> bool:
     return type(value) is type(default)
 
 
-def _read_config(value: JsonObject) -> ConfigChoice:
+def _read_config(document: JsonObject) -> ConfigChoice:
     """Read a configuration from JSON.
 
     Raises:
         TypeError: the model is missing, or a field is unknown or has the wrong type.
     """
-    choice = ConfigChoice(**value)
+    choice = ConfigChoice(**document)
     if wrong := [field.name for field in fields(choice) if type(getattr(choice, field.name)) is not field.type]:
         raise TypeError(f"These fields have the wrong type: {', '.join(wrong)}.")
     return choice
@@ -238,8 +239,8 @@ class Plan:
     Attributes:
         trials: number of trials, including those that do not apply; with sequential stopping, the maximum.
         least_trials: number of trials that the launch creates; with sequential stopping, those of the first round.
-        least_requests: requests if every trial passes at the first attempt, within the request limit.
-        most_requests: requests if every turn and every attempt is used, within the request limit.
+        least_requests: requests of the `least_trials` if each passes at the first attempt; at most the request limit.
+        most_requests: requests of all `trials` if each uses every turn and every attempt; at most the request limit.
         paid_requests: maximum number of requests that may cost money, by provider name; probes are included.
         needs_confirmation: whether a user has to confirm the paid requests.
     """

@@ -18,8 +18,8 @@ class PowerHint:
     Both assume a power of 80 % and a success rate of 90 % of the better configuration.
 
     Attributes:
-        trials: number of trials of the configuration with the fewest, without controls; with sequential stopping, the
-            maximum.
+        trials: number of trials in applicable tool scenarios. It is that of the configuration with the fewest, apart
+            from configurations with none. With sequential stopping, it is the maximum.
         detectable_points: the detectable difference in percentage points; None if no difference is detectable.
         points: the difference to detect, in percentage points.
         needed_trials: number of trials of each configuration per scenario that detect it.

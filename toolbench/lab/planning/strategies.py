@@ -1,6 +1,6 @@
 """Parser of strategy expressions.
 
-An expression is a strategy or preset, with presets added (`+`) or workarounds removed (`!`).
+An expression is a strategy or preset, followed by any number of added presets (`+`) and removed workarounds (`!`).
 
 Examples: `production+content_tag_tool_call_fallback`, `production!content_tag_tool_call_fallback`.
 """

@@ -26,7 +26,7 @@ def build_support(effective: EffectiveCapabilities) -> JsonObject:
 
 
 def find_deciding_probe(effective: EffectiveCapabilities) -> int | None:
-    """Return the id of the probe that is the source of `build_support`; None if no probe is."""
+    """Return the id of the probe that `build_support` gives as its source; None if the source is no probe."""
     _, record = _find_deciding_record(effective)
     return record.probe_id if record else None
 
@@ -34,8 +34,8 @@ def find_deciding_probe(effective: EffectiveCapabilities) -> int | None:
 def build_probe_columns(model_id: int, effective: EffectiveCapabilities) -> dict[str, Any]:
     """Return the columns `support` and `probe_id` after a probe.
 
-    If no source says whether the model supports tools, the newest finished probe, if there is one, was inconclusive:
-    both columns then name it, and `support` has its error.
+    If no source says whether the model supports tools, its newest finished probe was inconclusive. Both columns then
+    name this probe, and `support` has its error. Without a finished probe, the columns are {} and None.
     """
     support, probe = build_support(effective), find_deciding_probe(effective)
     last_probe = Probe.objects.filter(model_id=model_id, state=Probe.State.DONE).order_by("-pk").first()
@@ -51,7 +51,8 @@ def describe_support(support: JsonObject) -> str:
     """Describe whether the model supports tools and who says so.
 
     Returns:
-        A sentence, also if nothing is known.
+        The description of the capability and its value, such as "Tool calls come back in their own field. Yes: probed,
+        probe 7, 2 May 2026."; if nothing is known, a sentence that says so.
     """
     if not support:
         return "Tool support was unknown before the first request."
@@ -63,9 +64,9 @@ def describe_support(support: JsonObject) -> str:
 
 
 def _find_deciding_record(effective: EffectiveCapabilities) -> tuple[str, CapabilityRecord | None]:
-    """Return the deciding capability and its record, or None.
+    """Return the field of the deciding capability, and the record of its source; None if no source is known.
 
-    It is `tools_field` if tools do not reach the model, else `supports_tool_use`.
+    The field is `tools_field` if tools do not reach the model, else `supports_tool_use`.
     """
     is_lost = effective.capabilities.tools_field in ("refused", "dropped")
     field = "tools_field" if is_lost else SUPPORT_FIELD
