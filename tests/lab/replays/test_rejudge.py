@@ -72,7 +72,9 @@ def test_rejudge_trials_of_corrected_scenario_keeps_both_verdicts(corrected: Run
 
     done = rejudge_trials(list_run_trials(corrected.pk).values_list("pk", flat=True))
 
-    assert done.sentence.startswith("2 trials re-judged, 2 fail → pass, 2 already judged by these or newer versions")
+    assert done.sentence.startswith(
+        "2 trials re-judged, 2 fail → pass, 2 already judged by the current or newer versions"
+    )
     trial = Trial.objects.filter(scenario=STRICT)[0]
     assert (trial.outcome, trial.task_pass, trial.failure_class) == ("pass", True, "")
     first, now = get_judgements(trial)

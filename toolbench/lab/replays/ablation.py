@@ -27,9 +27,9 @@ class Ablation:
     Attributes:
         name: the omitted transform or repair; ALL_TRANSFORMS if all are omitted.
         totals: totals of this replay, compared with the stored verdicts.
-        changed: the trials whose outcome, if it is known in both replays, differs from that under the chosen settings;
+        changed: the trials whose outcome differs from that of the replay without omissions, if both outcomes are known;
             `before` is the stored outcome.
-        unsure: number of trials whose outcome is unknown in exactly one of the two replays.
+        unsure: number of trials whose outcome is unknown in exactly one of these two replays.
     """
 
     name: str
@@ -54,7 +54,7 @@ def list_transforms(trial_ids: Sequence[int], settings: WhatIfSettings) -> tuple
 
 
 def run_ablation(
-    trial_ids: Sequence[int], settings: WhatIfSettings, names: Iterable[str], chosen: Sequence[TrialChange]
+    trial_ids: Sequence[int], settings: WhatIfSettings, names: Iterable[str], changes: Sequence[TrialChange]
 ) -> tuple[Ablation, ...]:
     """Return one result for each name and, for several names, one with all of them omitted.
 
@@ -62,9 +62,9 @@ def run_ablation(
 
     Args:
         trial_ids: the trials.
-        settings: the chosen settings.
+        settings: the settings to which each omission is added.
         names: transforms and repairs to omit.
-        chosen: the changes of these trials under the chosen settings.
+        changes: the changes of these trials under `settings`, without an omission.
 
     Raises:
         PolicyError: the settings contradict each other.
@@ -72,17 +72,25 @@ def run_ablation(
     all_names = tuple(names)
     rows = [(name, (name,)) for name in all_names] + ([(ALL_TRANSFORMS, all_names)] if len(all_names) > 1 else [])
     return tuple(
-        _build_ablation(name, trial_ids, replace(settings, without=(*settings.without, *omitted)), chosen)
+        _build_ablation(name, trial_ids, replace(settings, without=(*settings.without, *omitted)), changes)
         for name, omitted in rows
     )
 
 
 def _build_ablation(
-    name: str, trial_ids: Sequence[int], settings: WhatIfSettings, chosen: Sequence[TrialChange]
+    name: str, trial_ids: Sequence[int], settings: WhatIfSettings, changes_before: Sequence[TrialChange]
 ) -> Ablation:
+    """Replay the trials and return the result.
+
+    Args:
+        name: the name of the result.
+        trial_ids: the trials.
+        settings: the settings with the omissions.
+        changes_before: the changes of these trials without the omissions.
+    """
     changes = tuple(build_change(replayed) for replayed in replay_trials(trial_ids, settings.apply))
-    outcomes = {change.trial: change.after for change in chosen}
-    # A trial that ended in the meantime has no chosen outcome.
+    outcomes = {change.trial: change.after for change in changes_before}
+    # A trial that ended after the replay without omissions has no outcome to differ from.
     differing = [change for change in changes if change.after != outcomes.get(change.trial, change.after)]
     changed = tuple(change for change in differing if UNKNOWN not in (change.after, outcomes[change.trial]))
     return Ablation(name, compute_totals(count_changes(changes)), changed, unsure=len(differing) - len(changed))

@@ -19,8 +19,8 @@ class ReplayCheck:
         same: number of trials with the stored verdict and end. For trials judged by another version of the rules, only
             the decisive columns are compared.
         not_replayable: number of trials that sent no request, were ended without a verdict, or lost their bodies.
-        by_newer_rules: one sentence for each trial whose verdict differs because of newer judging rules: they added
-            its new failure class or its pass, or changed only its verdict by the case study rule.
+        by_newer_rules: one sentence for each trial whose different verdict newer judging rules explain: they may change
+            verdicts to its new failure class or to a pass, or only its verdict by the case study rule changed.
         differing: one sentence for each other trial whose verdict or end differs.
         unknown: one sentence for each trial whose replay stopped early.
     """
@@ -38,7 +38,7 @@ class ReplayCheck:
 
     @property
     def sentence(self) -> str:
-        """The result in one sentence."""
+        """The numbers in words, and that no request was sent."""
         replayed = self.same + len(self.by_newer_rules) + len(self.differing) + len(self.unknown)
         newer = len(self.by_newer_rules)
         changed = f"{newer} change{'s' if newer == 1 else ''} by newer judging rules, " if newer else ""
@@ -91,11 +91,11 @@ def _list_changed_columns(replayed: ReplayedTrial) -> tuple[str, ...]:
 def _find_rules_version(replayed: ReplayedTrial, changed: Sequence[str]) -> int:
     """Return the version of the judging rules that explains the changed columns.
 
-    Such a version added the trial's new failure class or its pass; or it changed the case study rule, and only columns
-    of that rule have changed. Only versions after that of the stored verdict are considered.
+    A changed failure class is explained by a version that may change verdicts to the new class or to a pass. A change
+    of nothing but columns of the case study rule is explained by a version that changed this rule.
 
     Returns:
-        The first such version; 0 if there is none.
+        The first such version after that of the stored verdict; 0 if there is none.
     """
     stored, current = read_judging_version(replayed.trial.verdict), read_judging_version(replayed.columns["verdict"])
     failure_class, versions = replayed.columns["failure_class"], range(stored + 1, current + 1)

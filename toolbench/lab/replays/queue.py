@@ -88,9 +88,10 @@ def request_replay(scope: ReplayScope, settings: WhatIfSettings, run: Run) -> Re
 def compute_dependency_digest(settings: WhatIfSettings, scope: ReplayScope) -> str:
     """Return a digest of what decides the result of a what-if beside its query string and its trials.
 
-    It covers the versions of the engine and of the judging rules, the content of the presets that the settings name
-    and, if the settings name a strategy, the templates and workarounds of the models. It takes one query; with a
-    strategy, it takes two, and another one for each configuration whose model was deleted.
+    The digest covers the versions of the engine and of the judging rules and the patches of the presets that the
+    settings name. If the settings name a strategy, it also covers the provider templates and the workarounds of the
+    models, with the patches of the workarounds. The call takes one query; with a strategy, it takes two, and another
+    one for each configuration whose model was deleted.
 
     Returns:
         64 hexadecimal digits.
@@ -152,7 +153,7 @@ def run_replay(replay_id: int, kinds: Mapping[str, ReplayKind] = MappingProxyTyp
 
     A row that was claimed MAX_ATTEMPTS times before ends as failed. Exceptions are logged and counted. If the database
     is unavailable, the row stays claimed, and the sweep notifies workers once its lease has expired. Any other
-    exception ends the row.
+    exception ends the row as failed.
 
     Args:
         replay_id: the row.

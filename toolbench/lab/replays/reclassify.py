@@ -42,7 +42,7 @@ _READ_COLUMNS = (
 _STORE_CAUSES = load_statement(
     "replays/store_causes",
     assignments=", ".join(f'"{name}" = row."{name}"' for name in CAUSE_COLUMNS),
-    typed=", ".join(f'"{name}" {kind}' for name, kind in CAUSE_COLUMNS.items()),
+    typed=", ".join(f'"{name}" {column_type}' for name, column_type in CAUSE_COLUMNS.items()),
 )
 
 
@@ -93,7 +93,7 @@ def _get_rows(trials: QuerySet[Trial]) -> list[dict[str, Any]]:
 
 
 def _reclassify_rows(rows: Sequence[Mapping[str, Any]]) -> int:
-    """Store the causes of these trials; return how many have another cause or cause signature."""
+    """Store the causes of these trials; return how many have another cause or cause signature than before."""
     steps = load_wire_steps([row["pk"] for row in rows])
     find_scenario = cache(_find_scenario)
     columns = [
@@ -116,7 +116,7 @@ def _build_columns(row: Mapping[str, Any], steps: Sequence[WireStep], scenario: 
     Args:
         row: the stored columns of the trial.
         steps: its exchanges and tool calls.
-        scenario: the scenario version that judged it; None if it no longer exists, which keeps the stored grades.
+        scenario: the scenario version that judged it; None if it no longer exists. The stored grades are then kept.
     """
     if not row["judged"]:
         grades = grade_calls(steps, ExpectedCalls())

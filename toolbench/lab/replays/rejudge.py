@@ -53,12 +53,13 @@ class RejudgedTrial:
 
 @dataclass(slots=True)
 class RejudgeResult:
-    """Numbers of trials by the result of re-judging them; it is updated while trials are processed.
+    """Numbers of trials by the result of re-judging them. The object is updated while trials are processed.
 
     Attributes:
         judged: trials with a new verdict.
         unchanged: trials with a new verdict and the same outcome.
-        current: trials that keep their verdict: the current versions gave the same one, or a newer version gave it.
+        current: trials that keep their verdict: the current versions gave it and give the same one again, or a newer
+            version gave it.
         unknown: trials that cannot be judged, since their replay stopped early, for instance because the task changed.
         without_bodies: trials that cannot be judged, since their bodies were removed.
         unversioned: trials whose verdict would change although no version has; it is not stored, since a trial has one
@@ -81,11 +82,11 @@ class RejudgeResult:
 
     @property
     def sentence(self) -> str:
-        """The result in one sentence."""
+        """The numbers in words, and that no request was sent."""
         changes = [f"{count:,} {before} → {after}" for (before, after), count in self.changed_outcomes.most_common()]
         counts = (
             (self.unchanged, "as before"),
-            (self.current, "already judged by these or newer versions"),
+            (self.current, "already judged by the current or newer versions"),
             (self.unknown, "cannot be judged: their replay stopped early, as after a change of the task"),
             (self.without_bodies, "cannot be judged: their bodies were removed"),
             (self.unversioned, "would change without a new version and were not stored"),
@@ -100,7 +101,7 @@ class JudgingState:
     """Numbers of trials of a run.
 
     Attributes:
-        outdated: trials with bodies that older versions than the current ones judged.
+        outdated: trials with bodies whose verdict was given by older versions than the current ones.
         rejudged: trials that were re-judged.
         without_bodies: trials that cannot be re-judged, since their bodies were removed.
     """
@@ -118,9 +119,9 @@ class JudgingVersions:
     judging: int
 
     def is_older_than(self, other: "JudgingVersions") -> bool:
-        """Return whether one of these versions is older than the other one, and none is newer.
+        """Return whether one or both of these versions are older than those of `other`, and neither is newer.
 
-        A verdict of a newer version comes from another installation, which has a version that this one lacks.
+        A verdict can have a newer version than this installation if it was imported from another one.
         """
         return self != other and self.scenario <= other.scenario and self.judging <= other.judging
 
@@ -140,7 +141,7 @@ def rejudge_in_batches(trial_ids: Iterable[int], result: RejudgeResult) -> Itera
 
     Args:
         trial_ids: the trials.
-        result: is updated with each batch.
+        result: the numbers, to which each batch is added.
     """
     replayed = replay_trials(trial_ids, use_current_scenarios=True)
     run_ids: set[int] = set()
@@ -174,10 +175,10 @@ def get_judging_state(run_id: int) -> JudgingState:
         rows = cursor.fetchall()
     current = {key: _find_current_version(*key) for key in {(slug, tried) for slug, tried, *_ in rows}}
     outdated = rejudged = without_bodies = 0
-    for slug, tried_version, first_judging, scenario_version, judging_version, has_bodies, count in rows:
-        verdict = {} if first_judging is None else {"judging": first_judging}
-        first_versions = (tried_version, read_judging_version(verdict))
-        judged_by = JudgingVersions(*((scenario_version, judging_version) if scenario_version else first_versions))
+    for slug, tried_version, stored_judging, scenario_version, judging_version, has_bodies, count in rows:
+        verdict = {} if stored_judging is None else {"judging": stored_judging}
+        stored_versions = (tried_version, read_judging_version(verdict))
+        judged_by = JudgingVersions(*((scenario_version, judging_version) if scenario_version else stored_versions))
         version = current[slug, tried_version]
         is_outdated = version is not None and judged_by.is_older_than(JudgingVersions(version, judging.VERSION))
         outdated += count if is_outdated and has_bodies else 0
@@ -209,11 +210,14 @@ def get_changes(run: Run) -> tuple[tuple[Judgement, Judgement], ...]:
 
 
 def _store_verdicts(batch: Sequence[ReplayedTrial], result: RejudgeResult) -> list[Trial]:
-    """Store the verdicts of new versions, update the result, and return the trials with a new verdict."""
+    """Store the verdicts of new versions, update the result, and return the trials with a new verdict.
+
+    Call it in a transaction, since it locks the trials.
+    """
     ids = [replayed.trial.pk for replayed in batch]
     locked = {trial.pk: trial for trial in Trial.objects.select_for_update().filter(pk__in=ids).order_by("pk")}
     rows = Judgement.objects.filter_last_executions().filter(trial__in=ids, current=True)
-    current = {row.trial_id: row for row in rows}
+    current_judgements = {row.trial_id: row for row in rows}
     rejudged: list[Trial] = []
     for replayed in batch:
         trial, judged_by = locked.get(replayed.trial.pk), JudgingVersions(replayed.version, judging.VERSION)
@@ -224,10 +228,10 @@ def _store_verdicts(batch: Sequence[ReplayedTrial], result: RejudgeResult) -> li
             continue
         if replayed.unknown_from is not None:
             result.unknown += 1
-        elif _get_versions(trial, current.get(trial.pk)).is_older_than(judged_by):
+        elif _get_versions(trial, current_judgements.get(trial.pk)).is_older_than(judged_by):
             _store_judgement(replayed, trial, result)
             rejudged.append(trial)
-        elif _get_versions(trial, current.get(trial.pk)) == judged_by and list_differences(replayed):
+        elif _get_versions(trial, current_judgements.get(trial.pk)) == judged_by and list_differences(replayed):
             result.unversioned += 1
         else:
             result.current += 1
@@ -242,7 +246,7 @@ def _get_versions(trial: Trial, row: Judgement | None) -> JudgingVersions:
 
 
 def _store_judgement(replayed: ReplayedTrial, trial: Trial, result: RejudgeResult) -> None:
-    """Make the replayed verdict and its counts the current ones; keep the first verdict as a row of its own."""
+    """Make the replayed verdict and its counts current, keep the first verdict as a row, and update the result."""
     rows = Judgement.objects.filter(trial=trial)
     if trial.finished_at is not None:
         rows.filter(judged_at__lt=trial.finished_at).delete()  # verdicts on earlier executions
@@ -268,9 +272,10 @@ def _store_judgement(replayed: ReplayedTrial, trial: Trial, result: RejudgeResul
 def _build_judgement(
     trial: Trial, versions: JudgingVersions, columns: JsonObject, *, current: bool = False
 ) -> Judgement:
-    """Build an unsaved row. If it is not current, it is the first verdict and dated with the trial's end.
+    """Build an unsaved row for the current verdict or, if `current` is False, for the first one.
 
-    That end may be unknown or in the future, if the trial was imported. No verdict is dated before it.
+    The first verdict is dated with the trial's end, the current one with the present time. An imported trial may have
+    ended in the future: then both are dated with its end. If its end is unknown, both have the present time.
     """
     now = timezone.now()
     ended_at = trial.finished_at or now

@@ -84,7 +84,7 @@ class ReplayedTrial:
         counts: the trial's counts by column; {} if the replay did not use all stored answers, and so counted too few.
         version: the scenario version that judged; 0 without columns.
         unknown_from: 1-based number of the first step that could not be replayed; 1 after an error of the engine or
-            of the scenario; None if all steps were replayed or `is_not_replayable`.
+            of the scenario; None if the replay came to an end or `is_not_replayable`.
         reason: why the replay stopped early or was not possible; "" otherwise.
         is_not_replayable: whether the trial sent no request, was ended without a verdict, or lost its bodies.
         differing_fields: names of fields in which requests differ from the stored ones without an effect on the model.
@@ -106,14 +106,14 @@ class _ReplayOptions:
 
     Attributes:
         has_original_plan: whether trials are replayed with the settings of their run.
-        scenarios: scenarios by trial id; a trial that is not in it is replayed with the scenario version of its launch.
+        scenarios: scenarios by trial id; a trial without an entry is replayed with the scenario version of its launch.
     """
 
     has_original_plan: bool
     scenarios: Mapping[int, Scenario]
 
     def add_scenario(self, config: FrozenConfig, trial: Trial) -> FrozenConfig:
-        """Return a copy of the configuration that also contains the trial's scenario, if one is set."""
+        """Return the configuration with the scenario that `scenarios` has for the trial, if it has one."""
         scenario = self.scenarios.get(trial.pk)
         if scenario is None:
             return config
@@ -229,7 +229,7 @@ async def _replay_trial(
 
 
 async def _run_loop(trial: Trial, plan: TrialPlan, recording: Recording) -> ReplayedTrial:
-    """Run the loop on recorded answers and judge it; the result is unknown if one is missing, or after an error."""
+    """Run the loop on recorded answers and judge it; after an error or without an answer, the result is unknown."""
     collector = _StepCollector()
     cancellation = CancellationToken()
     transport = RecordedTransport(recording, cancellation)
@@ -358,14 +358,14 @@ def _build_claimed_trial(trial: Trial, scenario_version: int) -> ClaimedTrial:
     )
 
 
-def _use_sent_model_name(config: FrozenConfig, first: Step) -> FrozenConfig:
+def _use_sent_model_name(config: FrozenConfig, first_exchange: Step) -> FrozenConfig:
     """Return the configuration with the model name that the first request contains.
 
     A local server may have chosen another name than that of the configuration. If the request is not JSON or
     names no model, the configuration is returned unchanged.
     """
     try:
-        body = json.loads(bytes(first.body.request))
+        body = json.loads(bytes(first_exchange.body.request))
     except ValueError:
         return config
     name = body.get("model") if isinstance(body, dict) else None
@@ -378,7 +378,7 @@ def _build_provider_access(trial: Trial, exchanges: Sequence[Step]) -> ProviderA
     Its wire format and attempt limit follow from the stored exchanges, its seed support from `Trial.seed_sent`.
     """
     last_error = load_exchange_error(load_details(exchanges[-1].body.facts))
-    # A retryable error ended the trial only if no attempt was left. Otherwise one more than ever used is allowed.
+    # A retryable error ends a trial only at the limit. Without such an end, any limit above the attempts used will do.
     is_limit_reached = trial.end == EndReason.PROVIDER_ERROR.value and last_error is not None and last_error.retryable
     attempts = exchanges[-1].attempt if is_limit_reached else max(step.attempt for step in exchanges) + 1
     endpoint = Endpoint(

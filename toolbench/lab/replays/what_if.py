@@ -64,7 +64,7 @@ class ReplayScope:
 
 @dataclass(frozen=True, slots=True)
 class TrialChange:
-    """The outcome of one trial before and after.
+    """The outcome of one trial by its stored verdict and under other settings.
 
     Attributes:
         trial: id of the trial.
@@ -176,14 +176,14 @@ def compute_totals(counts: ChangeCounts, stopping: StoppingDesign = FIXED_STOPPI
     """Return the totals of the counts.
 
     Args:
-        counts: numbers of trials.
+        counts: numbers of trials, as returned by `count_changes`.
         stopping: the stopping design of the trials, which other settings do not change.
     """
 
     def count_answered(key_index: int, outcomes: tuple[str, ...]) -> int:
-        """Count trials with these outcomes before (index 0) or after (index 1).
+        """Count trials by their outcome before (index 0) or after (index 1).
 
-        Trials that answered success leaves out at that time are not counted.
+        Trials that answered success leaves out before or after, respectively, are not counted.
         """
         return sum(count for key, count in counts.items() if key[key_index] in outcomes and not key[key_index + 2])
 

@@ -1,4 +1,4 @@
-"""Data of the what-if page: the trials, the other settings and the changes that these would make."""
+"""Data of the what-if page: the trials, the other settings and the changes that these settings would make."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -73,7 +73,7 @@ class WhatIfPage:
 
 
 def get_what_if_page(scope: ReplayScope, settings: WhatIfSettings, *, with_ablation: bool = False) -> WhatIfPage:
-    """Return the data of the page. More than MAX_TRIALS_AT_ONCE trials are queued for a worker.
+    """Return the data of the page. The replay of more than MAX_TRIALS_AT_ONCE trials is queued for a worker.
 
     Must not be called from a running event loop.
 
@@ -119,9 +119,9 @@ def _choose_hint(names: Sequence[str], *, is_allowed: bool) -> str:
 
 
 def _build_queued_page(page: WhatIfPage, *, with_ablation: bool) -> WhatIfPage:
-    """Return the page with the state or the result of the queued row.
+    """Return the page with the state or the result of its row in the queue, which is created if there is none.
 
-    The row is created if settings are chosen.
+    If no settings are chosen, no row is created; the page then has only a hint.
     """
     if page.settings == WhatIfSettings():
         return replace(

@@ -40,20 +40,20 @@ WHAT_IF_LAYER = "what-if"
 _TRANSFORM_NAMES = frozenset(
     (*(name for kind in transforms.KINDS for name in transforms.list_names(kind)), *repairs.REPAIR_NAMES)
 )
-# First words of the names of layers that belong to a strategy.
-_STRATEGY_LAYERS = ("strategy", INFRASTRUCTURE, "provider", "workaround", "preset")
-_PROVIDER_OPTIONS_LAYER = "provider options"  # begins with one of these words, but belongs to no strategy
+# First words of the names of a strategy's layers. `provider options` begins with one, but belongs to no strategy.
+_STRATEGY_LAYER_WORDS = ("strategy", INFRASTRUCTURE, "provider", "workaround", "preset")
+_PROVIDER_OPTIONS_LAYER = "provider options"
 
 
 @dataclass(frozen=True, slots=True)
 class WhatIfSettings:
-    """Other settings for stored answers.
+    """Settings under which stored answers are replayed, as far as they differ from those of the run.
 
     Attributes:
         strategy: name of a strategy or preset; "" keeps the strategy of the run.
-        presets: names of presets to add above all layers but the scenario's.
+        presets: names of presets to add above all layers of the run.
         without: names of transforms and repairs to omit.
-        text_format: "" keeps the text format of the run.
+        text_format: name of a text format; "" keeps that of the run.
         limits: policy keys of changed limits, with their values.
         ignored: unknown and invalid values of the URL, at most MAX_IGNORED_SHOWN, each with its key.
     """
@@ -67,7 +67,7 @@ class WhatIfSettings:
 
     @classmethod
     def from_query(cls, lists: Mapping[str, Sequence[str]]) -> "WhatIfSettings":
-        """Return the settings of these URL parameters, with one query.
+        """Read the settings from URL parameters, with one query.
 
         If a strategy, text format or limit has several valid values, the last one is used.
 
@@ -169,9 +169,8 @@ def get_all_presets() -> dict[str, JsonObject]:
 def _build_strategy_layers(strategy: str, config: FrozenConfig) -> tuple[Layers, Layers]:
     """Return the layers of a strategy below the profile, and those above it.
 
-    They follow from the current settings of the model and its provider.
-
-    If the model does not exist and another configuration of the run has the strategy, its frozen layers are used.
+    They follow from the current settings of the model and its provider. If the model was deleted, and another
+    configuration of the run tried the same model with this strategy, the frozen layers of that configuration are used.
     """
     row = RunConfig.objects.select_related("model__provider").get(pk=config.id)
     if row.model is None and (frozen_layers := _find_frozen_layers(row, strategy)):
@@ -206,8 +205,8 @@ def _find_frozen_layers(row: RunConfig, strategy: str) -> tuple[Layers, Layers] 
 def get_template_and_workarounds(row: RunConfig) -> tuple[str, tuple[str, ...]]:
     """Return the provider's template and the model's workarounds.
 
-    If the model was deleted, they come from a model with the same names. Without such a model, the template is "" and
-    the workarounds are those that the engine knows for the name.
+    If the model was deleted, they come from a model of the same name at a provider of the same name. Without such a
+    model, the template is "" and the workarounds are those that the engine knows for the name.
     """
     same_names = Model.objects.select_related("provider").filter(name=row.model_name, provider__name=row.provider_name)
     model = row.model or same_names.first()
@@ -217,7 +216,7 @@ def get_template_and_workarounds(row: RunConfig) -> tuple[str, tuple[str, ...]]:
 
 
 def _is_strategy_layer(name: str) -> bool:
-    return name.partition(" ")[0] in _STRATEGY_LAYERS and name != _PROVIDER_OPTIONS_LAYER
+    return name.partition(" ")[0] in _STRATEGY_LAYER_WORDS and name != _PROVIDER_OPTIONS_LAYER
 
 
 def _is_valid_limit(text: str) -> bool:

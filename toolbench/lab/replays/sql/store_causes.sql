@@ -1,8 +1,8 @@
 -- Replace the causes of trials, unless they were executed again or lost their bodies in the meantime.
 --
--- Parameters: one JSON array of rows.
--- Parts: assignments: the assignments of columns; typed: the columns with their types.
--- Returns: the cell of each changed trial.
+-- Parameters: one JSON array of rows, each with the trial's id and execution and a value for each column of causes.
+-- Parts: assignments: the assignments of the columns of causes; typed: these columns with their types.
+-- Returns: the cell id of each changed trial.
 -- Locks: trials, in no order.
 UPDATE lab_trial AS trial SET {assignments}
 FROM json_to_recordset(%s::json) AS row(id bigint, execution integer,
