@@ -37,8 +37,8 @@ def test_list_attention_names_runs_of_several_models_without_success() -> None:
     ):
         make_trials(make_cell(config), **counts)
     failed, infra = list_attention(get_runs("own"), (), read_site_state())
-    assert (failed.text, infra.mark) == (f"Run {run.pk}: no trial passed", "infra")
-    assert "0 of 9 of all configurations" in failed.detail
+    assert (failed.text, infra.mark) == (f"Run {run.pk}: no trial with tools passed", "infra")
+    assert "0 of 9 over all configurations" in failed.detail
 
 
 def test_list_attention_of_run_without_problems_is_empty() -> None:

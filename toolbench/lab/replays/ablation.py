@@ -22,12 +22,12 @@ ALL_TRANSFORMS = "all"
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
-    """The result of a replay without one transform or repair, or without all of them.
+    """The result of a replay that omits one transform or repair, or all of them.
 
     Attributes:
         name: the omitted transform or repair; ALL_TRANSFORMS if all are omitted.
         totals: totals of this replay, compared with the stored verdicts.
-        changed: the trials whose outcome differs from that of the replay without omissions, if both outcomes are known;
+        changed: the trials whose outcome differs from that of the replay that omits none, if both outcomes are known;
             `before` is the stored outcome.
         unsure: number of trials whose outcome is unknown in exactly one of these two replays.
     """
@@ -86,11 +86,11 @@ def _build_ablation(
         name: the name of the result.
         trial_ids: the trials.
         settings: the settings with the omissions.
-        changes_before: the changes of these trials without the omissions.
+        changes_before: the changes of these trials in the replay that omits none.
     """
     changes = tuple(build_change(replayed) for replayed in replay_trials(trial_ids, settings.apply))
     outcomes = {change.trial: change.after for change in changes_before}
-    # A trial that ended after the replay without omissions has no outcome to differ from.
+    # A trial that ended after the replay that omits none has no outcome to differ from.
     differing = [change for change in changes if change.after != outcomes.get(change.trial, change.after)]
     changed = tuple(change for change in differing if UNKNOWN not in (change.after, outcomes[change.trial]))
     return Ablation(name, compute_totals(count_changes(changes)), changed, unsure=len(differing) - len(changed))

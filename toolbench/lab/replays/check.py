@@ -19,8 +19,8 @@ class ReplayCheck:
         same: number of trials with the stored verdict and end. For trials judged by another version of the rules, only
             the decisive columns are compared.
         not_replayable: number of trials that sent no request, were ended without a verdict, or lost their bodies.
-        by_newer_rules: one sentence for each trial whose different verdict newer judging rules explain: they may change
-            verdicts to its new failure class or to a pass, or only its verdict by the case study rule changed.
+        by_newer_rules: one sentence for each trial whose verdict differs because of newer judging rules, as far as
+            `_find_rules_version` can tell.
         differing: one sentence for each other trial whose verdict or end differs.
         unknown: one sentence for each trial whose replay stopped early.
     """

@@ -75,7 +75,7 @@ def read_site_state() -> SiteState:
 def list_attention(
     runs: Sequence[RunRow], providers: Sequence[ProviderRow], state: SiteState
 ) -> tuple[AttentionItem, ...]:
-    """Return the problems of runs, cells, providers and models, without a query."""
+    """Return an item for each problem of the runs, providers and site, without a query."""
     return (*_iter_runs(runs), *_iter_cells(state), *_iter_providers(providers), *_iter_stale_models(state))
 
 
@@ -90,12 +90,12 @@ def _iter_runs(runs: Sequence[RunRow]) -> Iterator[AttentionItem]:
             detail = f"its interval lies below {row.answered.target:g} %"
             yield AttentionItem("fail", text, f"{row.run} · {detail}", "run", row.run.pk)
         elif row.answered is None and row.tools.answered and not row.tools.passed:
-            text = f"Run {row.run.pk}: no trial passed"
-            detail = f"0 of {row.tools.answered:,} of all configurations: look at the endpoint first"
+            text = f"Run {row.run.pk}: no trial with tools passed"
+            detail = f"0 of {row.tools.answered:,} over all configurations: check the endpoint first"
             yield AttentionItem("fail", text, f"{row.run} · {detail}", "run", row.run.pk)
         if row.tally.infra:
             text = f"Run {row.run.pk}: {row.tally.infra:,} infrastructure error{'' if row.tally.infra == 1 else 's'}"
-            yield AttentionItem("infra", text, f"{row.run} · they can be retried", "run", row.run.pk)
+            yield AttentionItem("infra", text, f"{row.run} · these trials can be retried", "run", row.run.pk)
 
 
 def _iter_cells(state: SiteState) -> Iterator[AttentionItem]:

@@ -36,7 +36,7 @@ def test_measure_noise_finds_the_repeat_of_a_compared_run() -> None:
     one, other = make_tried_run(18), make_tried_run(12)
     repeat = make_tried_run(17, purpose=NOISE_PURPOSE, repeat_of=one)
     (noise,) = measure_noise(get_comparison(build_query(one, other)))
-    assert (noise.first, noise.second) == (one.pk, repeat.pk)
+    assert (noise.run_id, noise.repeat_id) == (one.pk, repeat.pk)
     assert noise.compared.difference is not None
     assert noise.compared.difference.value == pytest.approx(-0.05)
 

@@ -43,18 +43,18 @@ def diagnose_providers(good: str, bad: str, *, canonical: str = "acme/one") -> D
 def test_diagnosis_of_equal_weights_names_the_worse_provider() -> None:
     found = diagnose_providers("p" * 20, "f" * 20)
     assert found is not None
-    assert (found.verdict, found.worse_provider, found.better_provider) == ("provider", "Bad host", "Good host")
+    assert (found.explanation, found.worse_provider, found.better_provider) == ("provider", "Bad host", "Good host")
     assert [difference.label for difference in found.differences] == ["Success", "Structured-call rate"]
 
 
-@pytest.mark.parametrize(("answer", "verdict"), [("", "model"), ("same", "open")])
-def test_diagnosis_of_repeated_answers_is_open(answer: str, verdict: str) -> None:
+@pytest.mark.parametrize(("answer", "explanation"), [("", "model"), ("same", "open")])
+def test_diagnosis_of_repeated_answers_is_open(answer: str, explanation: str) -> None:
     query = compare_providers("f" * 20, "f" * 20).query
     Cell.objects.update(deterministic=True)
     Trial.objects.update(answer_hash=answer)
     found = diagnose(get_comparison(query))
     assert found is not None
-    assert found.verdict == verdict
+    assert found.explanation == explanation
 
 
 def test_diagnosis_suggests_preset_for_the_most_frequent_failure() -> None:
@@ -80,7 +80,7 @@ def test_diagnosis_success_equals_comparison_page_and_export() -> None:
     assert (whole["comparisons"], whole["says"], whole["low_simultaneous"]) == (1, "worse", page.whole.difference.low)
     found = diagnose(page)
     assert found is not None
-    assert found.verdict == "provider"
+    assert found.explanation == "provider"
     assert found.differences == (MetricDifference("Success", page.whole.second, page.whole.first),)
 
 
@@ -118,14 +118,14 @@ def test_diagnosis_lists_three_classes_beside_failures_without_one() -> None:
 def test_diagnosis_of_two_bad_providers_names_the_model() -> None:
     found = diagnose_providers("f" * 38 + "p" * 2, "f" * 38 + "p" * 2)
     assert found is not None
-    assert found.verdict == "model"
+    assert found.explanation == "model"
     assert found.suggested_preset is None
 
 
 def test_diagnosis_of_two_good_providers_is_undecided() -> None:
     found = diagnose_providers("p" * 20, "p" * 19 + "f")
     assert found is not None
-    assert found.verdict == "open"
+    assert found.explanation == "open"
 
 
 def test_diagnosis_without_common_canonical_name_is_none() -> None:

@@ -21,12 +21,11 @@ class NoiseMeasurement:
     """Comparison of a run with its A/A repeat.
 
     Attributes:
-        first: primary key of the run.
-        second: primary key of its repeat.
+        compared: comparison of the run, as the first side, with the repeat.
     """
 
-    first: int
-    second: int
+    run_id: int
+    repeat_id: int
     compared: RateComparison
 
 
@@ -54,5 +53,7 @@ def _find_aa_pairs(run_ids: list[int]) -> tuple[tuple[int, int], ...]:
     )
     pairs = repeats.filter(Q(pk__in=run_ids) | Q(repeat_of__in=run_ids)).order_by("-pk")
     return tuple(
-        (first, pk) for pk, first in pairs.values_list("pk", "repeat_of")[: MAX_NOISE_PAIRS + 1] if first is not None
+        (run_id, repeat_id)
+        for repeat_id, run_id in pairs.values_list("pk", "repeat_of")[: MAX_NOISE_PAIRS + 1]
+        if run_id is not None
     )

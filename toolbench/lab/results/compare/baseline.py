@@ -28,7 +28,7 @@ from toolbench.lab.results.compare.warnings import FAR_APART, OVERLOADED, SIMULA
 from toolbench.lab.results.run_choices import ADDED_MANUALLY
 from toolbench.lab.results.run_differences import describe_run_differences, find_run_differences
 
-RESULT_MARKS = {"better": "pass", "worse": "fail"}  # the outcome whose mark stands for a result
+RESULT_MARKS = {"better": "pass", "worse": "fail"}  # outcome whose mark a page shows, by result
 
 
 class ComparedSide(Protocol):
@@ -68,8 +68,8 @@ class SideFigures:
 
     Attributes:
         trials: number of trials that passed, failed or had an infrastructure error.
-        p50: median duration of answered trials in milliseconds; None without one.
-        p95: 95th percentile of these durations; None without one.
+        p50: median duration of answered trials in milliseconds; None without such trials.
+        p95: 95th percentile of these durations; None without such trials.
         tokens_out: output tokens per trial, rounded; 0 without trials.
         end_to_end_successes: number of trials that passed and that no user had retried after an error.
         cost: dollars per end-to-end success; None if the cost is unknown or there is no such success.
@@ -99,8 +99,8 @@ class SideRow:
     Attributes:
         number: position of the side in the query; 0 is the baseline.
         name: name of the side.
-        rate: success in the strata that are compared, in a paired comparison only of the shared instances; for the
-            baseline and without a comparison, success in all strata of the side.
+        rate: success in the compared strata; in a paired comparison, only the shared instances count. For the baseline,
+            and if there is no comparison, success in all strata of the side.
         compared: comparison of the baseline with this side; None for the baseline itself, and if no comparison is
             possible.
         how: "paired" or "stratified"; "" without a comparison.
@@ -179,7 +179,7 @@ class ComparedRows(Generic[Side]):
 
 @dataclass(frozen=True, slots=True)
 class BaselineComparison(ComparedRows[SideRow]):
-    """The sides of a query against its first one.
+    """Comparison of the sides of a query with its first one.
 
     Attributes:
         pool: the scenario group and the instance kind that are counted.
@@ -187,8 +187,8 @@ class BaselineComparison(ComparedRows[SideRow]):
         scenarios: number of scenarios of the baseline.
         required_trials: trials that a side needs to detect a difference of `query.points`.
         strata: the counts of each side, the baseline first, of all scenario groups and instance kinds.
-        run_differences: sentences about runs of a side that differ by more than chance; () for a comparison of two
-            sides, whose own warnings contain them.
+        run_differences: sentences about runs of a side that differ by more than chance; () for two sides, since
+            `Comparison.warnings` has these sentences.
     """
 
     query: CompareQuery
@@ -203,7 +203,7 @@ class BaselineComparison(ComparedRows[SideRow]):
     def warnings(self) -> tuple[str, ...]:
         """Return the warnings about all sides.
 
-        A comparison of two sides shows those of `list_warnings` instead.
+        The page of two sides shows `Comparison.warnings` instead.
         """
         baseline, *others = (row.figures for row in self.rows)
         sides = (baseline, *others)
@@ -267,7 +267,7 @@ def _build_row(
     Args:
         number_and_name: position and name of the side.
         strata: counts of the baseline and of the side.
-        query: the sides.
+        query: gives the metric and whether a comparison may be paired.
         costs: sums of costs by cell id.
         shared_trials: number of trials that the baseline has too.
     """
@@ -281,7 +281,7 @@ def _build_row(
 
 
 def _make_simultaneous(rows: Sequence[SideRow]) -> list[SideRow]:
-    """Return the rows with differences that are corrected for their number."""
+    """Return the rows with differences that are corrected for the number of differences."""
     comparisons = _count_differences(rows)
     return [replace(row, compared=row.compared.with_comparisons(comparisons)) if row.compared else row for row in rows]
 
@@ -291,9 +291,9 @@ def _count_differences(rows: Sequence[SideRow]) -> int:
 
 
 def compute_baseline_required_trials(rows: Sequence[ComparedSide], points: int) -> RequiredTrials:
-    """Return the trials that a side needs, by the comparison with the fewest trials.
+    """Return the trials that a side needs, computed from the comparison with the fewest trials.
 
-    Without any comparison, the baseline's rate is used.
+    If no side is compared, they are computed from the baseline's rate.
 
     Args:
         rows: the sides, the baseline first.
@@ -329,8 +329,8 @@ def _estimate_cost(
     """Return the cost per end-to-end success.
 
     Returns:
-        None if the cost is unknown, a cell is stale or could not be computed, or a cell has trials that the side does
-        not count.
+        None if the cost is unknown, no trial succeeded, a cell is stale or could not be computed, or a cell has trials
+        that the side does not count.
     """
     paid = add_costs(costs[pk] for pk in collect_cell_ids(strata) if pk in costs)
     return estimate_cost_per_success(paid) if paid.tried == trials else None

@@ -14,9 +14,9 @@ from toolbench.lab.results.run_choices import list_run_choices
 
 MAX_RUNS = 40
 MAX_SUGGESTIONS = 6
-SUGGESTED_COLUMNS = ("strategy", "method", "profile", "stream", "model_name")  # columns whose values are compared
+SUGGESTED_COLUMNS = ("strategy", "method", "profile", "stream", "model_name")  # of two configurations of a run
 _CONFIG_COLUMNS = ("run_id", "canonical", "provider_name", "model_name", "profile", "strategy", "method", "stream")
-AXIS_BY_COLUMN = {"model_name": "model"}  # the axes whose names differ from those of their columns
+AXIS_BY_COLUMN = {"model_name": "model"}  # axes that have another name than their column
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class SuggestedComparison:
 
     Attributes:
         query: query string that chooses both sides.
-        simulated: whether a side is a simulated run.
+        simulated: whether the runs are simulated.
     """
 
     title: str
@@ -68,7 +68,10 @@ def get_compare_choices() -> CompareChoices:
 
 
 def list_side_runs(query: CompareQuery) -> tuple[Run, ...]:
-    """Return the runs of the scope from which the user can choose for all sides, with at most one query."""
+    """Return the runs that a user can choose for all sides, with at most one query.
+
+    They are the chosen runs and the newest other ones of the scope; () if the runs cannot be chosen for all sides.
+    """
     if not query.can_choose_runs:
         return ()
     in_scope = Run.COUNTED & Q(imported=False, simulated=query.demo)
@@ -88,7 +91,7 @@ def _suggest_repeats(runs: Iterable[Run]) -> Iterable[SuggestedComparison]:
 
 
 def _suggest_providers(configs: Iterable[RunConfig], simulated_ids: Set[int]) -> Iterable[SuggestedComparison]:
-    """Yield comparisons of one canonical model at two providers within one run.
+    """Yield a comparison of the first two providers, by name, of each canonical model within each run.
 
     Args:
         configs: the configurations of the runs.
@@ -107,7 +110,7 @@ def _suggest_providers(configs: Iterable[RunConfig], simulated_ids: Set[int]) ->
 
 
 def _suggest_within_run(configs: Iterable[RunConfig], simulated_ids: Set[int]) -> Iterable[SuggestedComparison]:
-    """Yield comparisons of two values of an axis within one run.
+    """Yield a comparison of the first two values of each column of SUGGESTED_COLUMNS within each run.
 
     Args:
         configs: the configurations of the runs.

@@ -25,7 +25,7 @@ from toolbench.lab.results.run_differences import describe_run_differences, find
 
 RUN_SPECIFIC_AXES = {"run", "config", "day", "upstream"}  # axes whose values need not occur in another run
 NAMED_FIELDS = {"examples", "tool use", "prompt", "version"}  # labels show the name of the field before the value
-# Axes whose values are names or dates; names of sides show other values after the name of the axis.
+# Axes whose values are names or dates, which a side's name shows alone. Other values follow the name of their axis.
 _NAME_AXES = {"provider", "model", "canonical", "profile", "strategy", "method", "upstream", "day"}
 
 
@@ -34,8 +34,8 @@ class StratumRow:
     """Comparison in one stratum that both sides have.
 
     Attributes:
-        label: settings in which the rows of the comparison differ, and the scenario versions of both sides if they
-            differ; "" if there are neither.
+        label: values of the settings in which the rows of the comparison differ, and the scenario versions of the
+            sides if these have none in common; "" without both.
     """
 
     scenario: str
@@ -224,8 +224,8 @@ def compare_runs(first: int, second: int, query: CompareQuery) -> RateComparison
     Args:
         first: primary key of the first run.
         second: primary key of the second run.
-        query: its values and its filter for all sides hold for both runs, except RUN_SPECIFIC_AXES, the dates and the
-            newest run. Its own sides are ignored.
+        query: the values and the filter that hold for all its sides select the trials of both runs, except for
+            RUN_SPECIFIC_AXES, the dates and `upto`. The values of single sides are ignored.
     """
     axes = {name: value for name, value in query.both.items() if name not in RUN_SPECIFIC_AXES}
     chosen = replace(query.chosen, after=None, before=None, upto=None)
@@ -250,13 +250,16 @@ def _build_rows(counts: ComparisonCounts, how: str) -> tuple[StratumRow, ...]:
 
 
 def _build_labels(counts: ComparisonCounts) -> list[str]:
-    """Return a label for each stratum: the settings in which the strata differ.
+    """Return a label for each stratum: its values of the settings in which the strata differ.
 
     If the sides have no scenario version in common, the label names the versions of both.
     """
     shared = enumerate((name for name in STRATUM_FIELDS if name not in counts.differing), start=1)
-    varying = [(place, name) for place, name in shared if len({key[place] for key in counts.keys}) > 1]
-    parts = [[_describe_value(name, key[place]) for place, name in varying if key[place] != ""] for key in counts.keys]
+    varying = [(position, name) for position, name in shared if len({key[position] for key in counts.keys}) > 1]
+    parts = [
+        [_describe_value(name, key[position]) for position, name in varying if key[position] != ""]
+        for key in counts.keys
+    ]
     if "version" in counts.differing:
         pairs = (
             (counts.first[key][0].settings["version"], counts.second[key][0].settings["version"]) for key in counts.keys

@@ -23,7 +23,7 @@ class SuggestedPreset:
     """Preset that may fix failures of the worse side: those of the most frequent class that has a preset.
 
     Attributes:
-        preset: its name.
+        preset: name of the preset.
         reason: the sentence of that failure class.
         query: query string that prefills the launch form with the preset.
     """
@@ -63,7 +63,8 @@ class Diagnosis:
     """Diagnosis of a canonical model at two providers.
 
     Attributes:
-        verdict: "provider" if the providers differ significantly, "model" if the success of both is low, else "open".
+        explanation: what explains the failures: "provider" if the providers differ significantly, "model" if the
+            success of both is low, else "open".
         worse_provider: names of the providers of the worse side; "" unless one side is worse in all differences.
         better_provider: names of the providers of the other side; "" if `worse_provider` is "".
         differences: significant differences, success first.
@@ -72,7 +73,7 @@ class Diagnosis:
     """
 
     canonical: str
-    verdict: str
+    explanation: str
     worse_provider: str
     better_provider: str
     differences: tuple[MetricDifference, ...]
@@ -100,7 +101,7 @@ def diagnose(comparison: Comparison) -> Diagnosis | None:
     failures = _count_failures(comparison, worse_side)
     return Diagnosis(
         canonical=models[0],
-        verdict="provider" if differing else "model" if _is_weak(comparison.whole) else "open",
+        explanation="provider" if differing else "model" if _is_weak(comparison.whole) else "open",
         worse_provider="" if worse_side is None else names[worse_side],
         better_provider="" if worse_side is None else names[1 - worse_side],
         differences=tuple(_build_difference(label, rate, worse_side) for label, rate in differing),
@@ -110,7 +111,7 @@ def diagnose(comparison: Comparison) -> Diagnosis | None:
 
 
 def _find_worse_side(differing: Sequence[RateComparison]) -> int | None:
-    """Return the index of the side that is worse in all these differences; None without one."""
+    """Return the index of the side that is worse in all these differences; None if there is no such side."""
     improves = {rate.improves for rate in differing}
     if len(improves) != 1:
         return None
