@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 from urllib.parse import urlencode
 
-MAX_VALUE_CHARACTERS = 200
+MAX_VALUE_CHARACTERS = 200  # of one value in a query string
 MAX_RUNS = 50  # in one query string
 MAX_ID = 2**63 - 1  # of a bigint column
 _MAX_DIGITS = len(str(MAX_ID))

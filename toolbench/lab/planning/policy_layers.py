@@ -41,8 +41,10 @@ def build_config_layers(request: RunRequest, choice: ConfigChoice, lookup: Looku
         raise LaunchError({"models": [f"{model.name} has an unknown workaround: {error.name}."]}) from error
     if model.provider.option_defaults:
         layers = (("provider options", {"llm_options_defaults": model.provider.option_defaults}), *layers)
-    added = [*(user_workarounds if strategy.base == "production" else ()), *strategy.added_presets]
-    layers = _insert_workarounds(layers, tuple((f"workaround {name}", _find_preset(name, lookup)) for name in added))
+    added_presets = [*(user_workarounds if strategy.base == "production" else ()), *strategy.added_presets]
+    layers = _insert_workarounds(
+        layers, tuple((f"workaround {name}", _find_preset(name, lookup)) for name in added_presets)
+    )
     return ((LAUNCH_LAYER, _build_launch_patch(request, choice)), *layers)
 
 

@@ -20,7 +20,7 @@ from toolbench.lab.planning.run_request import ConfigChoice, LaunchError, RunReq
 from toolbench.lab.query_params import clean_text, parse_whole_number
 from toolbench.lab.scenarios.catalogue import list_user_case_slugs, load_scenario
 
-MAX_CASES = 200  # most test cases of users that the choice of a scenario offers
+MAX_CASES = 200  # maximum number of users' test cases among the scenarios of the form
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ class PolicyKeyRow:
     """A setting with the layers that set it.
 
     Attributes:
-        parts: pairs of a value as JSON and the name of the layer that sets it: one pair for each element of a joined
-            list, one for each leaf of an object, such as `seed: 7`, and a single pair for any other value.
+        parts: pairs of a value as JSON and the name of the layer that sets it, or ENGINE_LAYER for a default. A joined
+            list has a pair for each element, an object one for each leaf, such as `seed: 7`, any other value one pair.
         is_default: whether no layer sets a part of the value.
     """
 
@@ -85,7 +85,7 @@ class PolicyPage:
         keys: the settings; those that a layer sets come first. Empty if there are errors.
         overridden: values that a higher layer replaced.
         errors: why there are no layers, or why the engine does not accept them.
-        models: choices of the form, as are the fields after it.
+        models: options of the form, as are the fields after it.
     """
 
     choice: PolicyQuery
@@ -157,7 +157,11 @@ def _get_frozen_layers(config_id: int, scenario: Scenario) -> tuple[str, Layers,
 
 
 def _find_scenario_version(choice: PolicyQuery) -> int | None:
-    """Return the version of the chosen scenario in the chosen configuration; None if that has no cell with it."""
+    """Return the version of the chosen scenario that the chosen configuration of a run tried.
+
+    Returns:
+        None if no configuration of a run is chosen, or if it did not try the scenario.
+    """
     cells = Cell.objects.filter(config_id=choice.config, scenario=choice.scenario)
     return None if choice.config is None else cells.values_list("scenario_version", flat=True).first()
 

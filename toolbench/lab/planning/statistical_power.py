@@ -22,7 +22,7 @@ class PowerHint:
             from configurations with none. With sequential stopping, it is the maximum.
         detectable_points: the detectable difference in percentage points; None if no difference is detectable.
         points: the difference to detect, in percentage points.
-        needed_trials: number of trials of each configuration per scenario that detect it.
+        needed_trials: number of trials of each configuration in each scenario that detect a difference of `points`.
     """
 
     trials: int
@@ -35,7 +35,7 @@ def compute_power_hint(plan: Plan, points: int | None) -> PowerHint | None:
     """Return the detectable difference of a plan, and the trials that a difference of `points` needs.
 
     Args:
-        plan: the plan; its configuration with the fewest tool scenarios counts.
+        plan: the plan; the numbers are those of its configuration with the fewest applicable tool scenarios.
         points: the difference to detect, in percentage points; None or 0 for DEFAULT_POINTS.
 
     Returns:
