@@ -14,7 +14,7 @@ from toolbench.lab.results.run_choices import list_run_choices
 
 MAX_RUNS = 40
 MAX_SUGGESTIONS = 6
-SUGGESTED_COLUMNS = ("strategy", "method", "profile", "stream", "model_name")  # of two configurations of a run
+SUGGESTED_COLUMNS = ("strategy", "method", "profile", "stream", "model_name")  # sides may differ in one of them
 _CONFIG_COLUMNS = ("run_id", "canonical", "provider_name", "model_name", "profile", "strategy", "method", "stream")
 AXIS_BY_COLUMN = {"model_name": "model"}  # axes that have another name than their column
 
@@ -120,8 +120,8 @@ def _suggest_within_run(configs: Iterable[RunConfig], simulated_ids: Set[int]) -
     for config in configs:
         for column in SUGGESTED_COLUMNS:
             value = getattr(config, column)
-            text = ("streamed" if value else "whole") if column == "stream" else value
-            values_by_column[config.run_id, column].add(text)
+            axis_value = ("streamed" if value else "whole") if column == "stream" else value
+            values_by_column[config.run_id, column].add(axis_value)
     for (run, column), values in values_by_column.items():
         if len(values) > 1:
             first, second = sorted(values)[:2]
