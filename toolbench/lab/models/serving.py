@@ -14,11 +14,11 @@ class ModelAlias(models.Model):
     """A name under which the gateway serves a model, with frozen settings.
 
     Attributes:
-        layers: policy layers as of the last change of a setting, in the form of RunConfig.layers.
+        layers: policy layers of the frozen settings, in the form of RunConfig.layers.
         config: the measured configuration whose settings the alias has; None if the settings were chosen one by one, or
             the configuration was deleted.
         repairs: whether the gateway re-prompts once after an invalid call.
-        fallbacks: names of aliases that are tried in order if the upstream fails.
+        fallbacks: names of aliases that are tried in order if the model cannot be reached or fails.
         keep_percent: percentage of requests that are stored as traces.
         keep_bodies: whether traces include the bodies.
     """
@@ -50,12 +50,12 @@ class ModelAlias(models.Model):
 class AliasBinding(models.Model):
     """The settings that an alias had from `created_at` until its next binding.
 
-    The newest row of an alias is its current binding. Names are copies, so that the history can be read when a model or
-    a user is deleted.
+    The newest row of an alias is its current binding. The names of user, model and provider are copies, which are kept
+    if the rows are deleted.
 
     Attributes:
         cause: why the alias got these settings.
-        who: name of the user; "" for the scheduler and without sign-in.
+        who: name of the user who changed the settings; "" if the scheduler changed them or no user is signed in.
         layers: as in ModelAlias.
         decision: the decision record that approves the settings; None without one.
         canary: the schedule whose runs compare the settings with the approved baseline; None without one.
@@ -99,25 +99,25 @@ class AliasBinding(models.Model):
 
 
 class GatewayTrace(models.Model):
-    """One request that the gateway answered.
+    """One request of a client to the gateway, with its answer or error.
 
     Attributes:
         alias: the requested alias.
-        served_by: the alias that answered, which may be a fallback of the requested one.
+        served_by: the alias that answered, else the last one that was tried; it may be a fallback of the requested one.
         dialect: wire format of the client's request and of the answer to it.
-        status: HTTP status of the answer to the client.
-        code: the error code; "" for an answer.
+        status: HTTP status of the answer to the client; 499 if the client disconnected first.
+        code: the error code; "client_left" if the client disconnected first; "" for an answer.
         path: the method that was used.
         changes: names of the changes that the gateway made to the request or the answer.
-        requests: number of requests to the upstream, retries included.
-        client_request, client_response: bodies, truncated to 1 MiB, with the provider's secrets masked; None if bodies
+        requests: number of requests that the gateway sent to models, retries included.
+        client_request, client_response: bodies, truncated to 1 MiB, with the providers' secrets masked; None if bodies
             are not stored.
-        upstream_request, upstream_response: the same for the last exchange with the upstream.
-        traffic_line: request and answer in the form of chat completions as one JSON object, masked. It is stored only
-            if the bodies of the client have another form or were streamed; None otherwise, for an error, and if it
-            would be too long.
-        steps: the exchanges with the upstream without bodies, as lab/traces/gateway_steps.py writes them; None if
-            bodies are not stored, nothing was sent, or they are too long.
+        upstream_request, upstream_response: the same for the last exchange with a model; None also if nothing was sent.
+        traffic_line: request and answer as one JSON object of recorded traffic in the form of chat completions, masked.
+            None if bodies are not stored, if the client's bodies can themselves be read as recorded traffic, for an
+            error, and if the object would be longer than 1 MiB.
+        steps: the exchanges with models as JSON without bodies (lab/traces/gateway_steps.py); None if bodies are not
+            stored, nothing was sent, or the JSON would be longer than 1 MiB.
     """
 
     alias = models.CharField(max_length=100)
@@ -146,7 +146,7 @@ class GatewayTrace(models.Model):
     upstream_response = models.BinaryField(null=True)
     traffic_line = models.BinaryField(null=True)
     steps = models.BinaryField(null=True)
-    text_stale = models.BooleanField(default=True)  # its search text is missing or outdated
+    text_stale = models.BooleanField(default=True)  # whether the search text is missing or outdated
 
     class Meta:
         ordering = ["-id"]
@@ -161,7 +161,7 @@ class GatewayTrace(models.Model):
 
 
 class GatewayTraceText(models.Model):
-    """The searchable text of a trace, as TrialText is that of a trial; the sweep writes it."""
+    """The searchable text of a trace, with the same columns as TrialText. The sweep writes it."""
 
     trace = models.OneToOneField(GatewayTrace, on_delete=models.CASCADE, primary_key=True, related_name="search_text")
     text = models.TextField()
@@ -209,7 +209,7 @@ class SpendingWriter(models.Model):
 
     Attributes:
         key: random id of the process.
-        last_batch: number of that batch; the batches of a process are numbered from 1.
+        last_batch: number of the last stored batch; the batches of a process are numbered from 1.
     """
 
     key = models.UUIDField(primary_key=True)

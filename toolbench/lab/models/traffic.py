@@ -1,4 +1,4 @@
-"""Table of drafts of test cases from recorded traffic, which a user accepts or rejects."""
+"""Table of drafts of test cases, made from recorded traffic. A user accepts or rejects each draft."""
 
 from django.db import models
 
@@ -7,14 +7,14 @@ class TrafficDraft(models.Model):
     """A draft of a test case from recorded requests with the same messages and tools.
 
     Attributes:
-        digest: digest of the messages and tools of the requests.
+        digest: SHA-256 of the masked messages and tools of the requests.
         definition: JSON in the form of CaseVersion.definition, with ASCII characters only.
-        line: line of the first such request in the file.
-        count: number of such requests.
+        line: number of the first of the requests in the file: its line, or its position in a JSON array, from 1.
+        count: number of the requests.
         answer_count: number of distinct answers; the most frequent one is the expected answer.
-        model: the model that gave the expected answer.
+        model: the first model that gave the expected answer.
         masked: whether a secret was masked.
-        case: the test case that an accepted draft became; None otherwise.
+        case: the test case that an accepted draft became; None before, and if the test case was deleted.
     """
 
     class State(models.TextChoices):

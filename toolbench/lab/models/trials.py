@@ -10,15 +10,16 @@ from toolbench.lab.models.counters import TRIAL_COUNTERS, TrialColumns, add_coun
 
 # Trials with an answer, as `answered` in metrics/sql/cell_trials.sql.
 ANSWERED = models.Q(outcome="pass") | (models.Q(outcome="fail") & ~models.Q(end="DEADLINE_EXCEEDED"))
-NOT_PASSED = models.Q(outcome__in=["fail", "infra"])  # of trials that were tried
+NOT_PASSED = models.Q(outcome__in=["fail", "infra"])  # without trials that were cancelled or are not applicable
 # Steps that retry counts read: exchanges that are retries, have no readable answer or have no stored status.
 RETRY_RELEVANT_STEP = models.Q(kind="exchange") & (
     models.Q(attempt__gt=1) | models.Q(ok=False) | models.Q(ok=None) | models.Q(status=None)
 )
-# Trials in which a cause was found. A query names this condition, since the index of causes has no other trials.
+# Trials in which a cause was found. The index `causes_at_any_index` has only these trials, so PostgreSQL uses it only
+# for queries with this condition.
 HAS_CAUSES = ~models.Q(causes=[])
-# The same causes with `[]` for every index of a list in their paths. The index of causes has this value, so that a
-# search for a path finds all elements of a list.
+# `causes` with `[]` for each list index in a JSON path: `$.items[2].id` becomes `$.items[].id`. The index has this
+# value, so that a search for a path finds all elements of a list.
 CAUSES_AT_ANY_INDEX = Cast(
     Func(
         Cast("causes", models.TextField()),
@@ -45,7 +46,7 @@ LISTED_COLUMNS = ("run", *_LISTED_COLUMNS_OF_RUN)
 class Trial(models.Model, TrialColumns):
     """One attempt at one instance of a scenario.
 
-    Every write while it runs checks `lease`; a write after the lease was lost changes nothing.
+    Each write of a worker checks `lease`, so it changes nothing after the lease was lost.
     """
 
     class State(models.TextChoices):
@@ -84,74 +85,74 @@ class Trial(models.Model, TrialColumns):
     plan_hash = models.CharField(max_length=64, blank=True)
     engine_version = models.CharField(max_length=20, blank=True)
     added_by_hand = models.BooleanField(default=False)
-    errors_retried = models.PositiveSmallIntegerField(default=0)  # how often a user retried it after an error
+    errors_retried = models.PositiveSmallIntegerField(default=0)  # how often a user retried the trial after an error
 
     # the lease
     state = models.CharField(max_length=8, choices=State, default=State.QUEUED)
     execution = models.PositiveIntegerField(default=0)
-    server_losses = models.PositiveSmallIntegerField(default=0)  # executions in which its local server exited
-    lease_losses = models.PositiveSmallIntegerField(default=0)  # executions whose lease expired while it held a slot
+    server_losses = models.PositiveSmallIntegerField(default=0)  # executions in which the local server exited
+    lease_losses = models.PositiveSmallIntegerField(default=0)  # executions whose lease expired with a slot held
     lease = models.UUIDField(null=True)
     lease_until = models.DateTimeField(null=True)
     worker = models.CharField(max_length=120, blank=True)
-    backing_off = models.BooleanField(default=False)  # holds no slot: waits before a retry, or was claimed ahead
-    concurrency = models.PositiveIntegerField(null=True)  # trials of the provider in flight at its claim
-    client_lag_ms = models.FloatField(null=True)  # largest event-loop lag while it ran
-    queued_at = models.DateTimeField(auto_now_add=True)  # set again when it is requeued
+    backing_off = models.BooleanField(default=False)  # without a slot: waits before a retry, or was claimed ahead
+    concurrency = models.PositiveIntegerField(null=True)  # trials of the provider in flight at the claim
+    client_lag_ms = models.FloatField(null=True)  # largest event-loop lag while the trial ran
+    queued_at = models.DateTimeField(auto_now_add=True)  # set again when the trial is requeued
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
 
     # the outcome
-    outcome = models.CharField(max_length=10, choices=Outcome, blank=True)  # "" until it ends
+    outcome = models.CharField(max_length=10, choices=Outcome, blank=True)  # "" until the trial ends
     task_pass = models.BooleanField(null=True)  # protocol and state are right; None: undecided
-    parity_pass = models.BooleanField(null=True)  # by the case study's rule; None: it has none or is undecided
+    parity_pass = models.BooleanField(null=True)  # by the case study rule; None: no such rule, or undecided
     end = models.CharField(max_length=24, blank=True)  # an EndReason of engine/events.py
     failure_class = models.CharField(max_length=60, blank=True)
     category = models.CharField(max_length=40, blank=True)  # the case study's name of the failure
     sentence = models.TextField(blank=True)  # the first problem, in plain words
     signature = models.CharField(max_length=200, blank=True)  # groups failures: class, scenario, JSON path
-    behaviour_seen = models.BooleanField(null=True)  # the scenario's behaviour occurred; None: the scenario names none
+    behaviour_seen = models.BooleanField(null=True)  # the behaviour that the scenario provokes; None: none
     avoided = models.BooleanField(default=False)  # task done without the error that the scenario provokes
     verdict = models.JSONField(default=dict)  # the Verdict of evals/types.py as JSON
     first_bad_ordinal = models.PositiveIntegerField(null=True)  # ordinal of the step with the first problem
-    final_text = models.BinaryField(default=b"")  # UTF-8, with lone surrogates encoded as they are
+    final_text = models.BinaryField(default=b"")  # UTF-8 with lone surrogates (`surrogatepass`)
     error_hint = models.TextField(blank=True)  # what to do about the error that ended the loop; "" without one
-    answer_hash = models.CharField(max_length=64, blank=True)  # digest of texts and normalised calls
+    answer_hash = models.CharField(max_length=64, blank=True)  # digest of the texts and calls, without the ids of calls
 
     # times in milliseconds, and counts
-    duration_ms = models.FloatField(null=True)  # from its first turn, without waits for the rate control
+    duration_ms = models.FloatField(null=True)  # of the loop, without waits for the rate control
     backoff_ms = models.FloatField(default=0)
     model_ms = models.FloatField(default=0)
     tool_ms = models.FloatField(default=0)
     first_byte_ms = models.FloatField(null=True)  # from the request to the first byte of the first readable answer
-    first_token_ms = models.FloatField(null=True)  # of streamed trials
-    first_call_ms = models.FloatField(null=True)  # of streamed trials, until the first complete call
+    first_token_ms = models.FloatField(null=True)  # of streamed trials: until the first token
+    first_call_ms = models.FloatField(null=True)  # of streamed trials: until the first complete call
     turns = models.PositiveIntegerField(default=0)
     requests = models.PositiveIntegerField(default=0)  # every attempt counts
     retries = models.PositiveIntegerField(default=0)
-    output_retries = models.PositiveIntegerField(default=0)  # sent after model output had arrived: a new sample
+    output_retries = models.PositiveIntegerField(default=0)  # retries after model output, and re-prompts: new samples
     input_tokens = models.PositiveBigIntegerField(default=0)
     output_tokens = models.PositiveBigIntegerField(default=0)
     cached_tokens = models.PositiveBigIntegerField(default=0)
     reasoning_tokens = models.PositiveBigIntegerField(default=0)
     cost = models.FloatField(null=True)  # dollars, as the provider reports them; None: not reported
-    paths = models.CharField(max_length=80, blank=True)  # comma list of the methods that turns used
-    # Comma lists of the distinct values in its answers:
+    paths = models.CharField(max_length=80, blank=True)  # methods that turns used, separated by commas
+    # The next three columns have the distinct values of the trial's answers, separated by commas.
     upstream = models.CharField(max_length=120, blank=True)  # the host to which a router sent the request
     fingerprint = models.CharField(max_length=120, blank=True)  # system_fingerprint
     model_echoed = models.CharField(max_length=200, blank=True)  # name of the model
     tools_dropped = models.BooleanField(default=False)  # the rendered prompt contains no tool
-    not_executed = models.BooleanField(default=False)  # the answer describes a call that was never executed
+    not_executed = models.BooleanField(default=False)  # an answer had only calls that could not be read or run
     call_expected = models.BooleanField(null=True)  # None: no tool was offered
-    cause = models.CharField(max_length=40, blank=True)  # a row of evals/data/wire_causes.json; "" for none
+    cause = models.CharField(max_length=40, blank=True)  # a code of evals/data/wire_causes.json; "" for none
     # groups failures: cause, scenario, JSON path without list indices, turn
     cause_signature = models.CharField(max_length=240, blank=True)
     causes = models.JSONField(default=list)  # up to 40 causes that occurred, recovered or not (CauseOccurrence)
     wrong_paths = models.JSONField(default=list)  # JSON paths at which valid calls differed from the expected ones
-    taxonomy = models.PositiveSmallIntegerField(default=0)  # version of the table that classified it; 0: not classified
+    taxonomy = models.PositiveSmallIntegerField(default=0)  # version of the cause table that was used; 0: none yet
     left_out = models.JSONField(default=list)  # omitted parameters: [{name, why, known}] (OmittedParameter)
     rendered_prompt = models.BinaryField(null=True)  # as sent with method template, or as the server rendered it
-    text_stale = models.BooleanField(default=True)  # its search text is missing or outdated
+    text_stale = models.BooleanField(default=True)  # whether the search text is missing or outdated
     bodies_removed_at = models.DateTimeField(null=True)  # by a rule of retention; None: they are stored
     bodies_rule = models.CharField(max_length=80, blank=True)  # the rule, in words
 
@@ -166,7 +167,7 @@ class Trial(models.Model, TrialColumns):
             models.Index(fields=["provider"], name="running_trials", condition=models.Q(state="running")),
             models.Index(fields=["run"], name="open_trials", condition=~models.Q(state="done")),
             models.Index(fields=["id"], include=LISTED_COLUMNS, name="listed_trials"),
-            # A search for slow trials matches few of all trials, and would read the whole index `listed_trials`.
+            # A search for slow trials matches few trials. Without this index, it would read all of `listed_trials`.
             models.Index(fields=["duration_ms"], name="slow_trials", condition=models.Q(duration_ms__isnull=False)),
             models.Index(fields=["failure_class", "id"], name="classes", condition=~models.Q(failure_class="")),
             models.Index(fields=["cell", "index"]),
@@ -204,12 +205,12 @@ class Trial(models.Model, TrialColumns):
 class TrialText(models.Model):
     """The searchable text of a trial.
 
-    The text has names, those of called tools included, the question, the final answer, reasons and arguments.
-    lab/traces/search_text.py writes it after the trial has ended.
+    The text has names of the trial and of called tools, the question, the final answer, the problem and the arguments
+    of calls. lab/traces/search_text.py writes it after the trial has ended.
 
     Attributes:
         text: at most 4,000 characters, names first; searched for parts of words.
-        words: the words of `text`; searched for whole words and beginnings of words.
+        words: the words of the text; searched for whole words and beginnings of words.
     """
 
     trial = models.OneToOneField(Trial, on_delete=models.CASCADE, primary_key=True, related_name="search_text")
@@ -234,11 +235,12 @@ class Step(models.Model):
     Attributes:
         ordinal: counts from 1 within the execution.
         backoff_ms: wait before this attempt.
-        error_code: a code of providers/data/outcomes.json, or that of the tool's envelope; "" without an error.
+        error_code: a code of providers/data/outcomes.json (exchange) or of the tool's result; "" without an error.
         body_cut: whether the response body was truncated.
         masked: whether a secret was masked in the bodies.
-        path: the method that the turn used.
-        ok: whether an answer was read (exchange) or the tool succeeded (tool).
+        path: the method that the turn used; "" without an answer, and for a tool.
+        ok: whether an answer was read (exchange) or the tool succeeded (tool); None if the database refused the step's
+            contents.
     """
 
     class Kind(models.TextChoices):
@@ -247,14 +249,14 @@ class Step(models.Model):
         EXCHANGE = "exchange", "exchange"
         TOOL = "tool", "tool"
 
-    # The constraint below begins with the trial, so it needs no index of its own.
+    # The unique index of (trial, execution, ordinal) begins with the trial, so the trial needs no index of its own.
     trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="steps", db_index=False)
     execution = models.PositiveIntegerField()
     ordinal = models.PositiveIntegerField()
     kind = models.CharField(max_length=10, choices=Kind)
     turn = models.PositiveIntegerField()
     attempt = models.PositiveSmallIntegerField(default=1)
-    started_ms = models.FloatField()  # since the trial's start
+    started_ms = models.FloatField()  # since the start of the execution
     duration_ms = models.FloatField()
     first_byte_ms = models.FloatField(null=True)
     first_token_ms = models.FloatField(null=True)
