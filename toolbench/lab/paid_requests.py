@@ -18,7 +18,7 @@ _PRIVATE_SUFFIXES = (".localhost", ".local", ".lan", ".internal", ".home.arpa")
 
 
 class PaidRequestsUnconfirmedError(Exception):
-    """Raised when a provider may get more than CONFIRM_ABOVE_REQUESTS paid requests that no user has confirmed.
+    """Raised if paid requests need confirmation, and more may be sent than a user has confirmed.
 
     Attributes:
         paid_requests: how many paid requests may be sent at most, by provider name.
@@ -47,7 +47,7 @@ def may_cost_money(provider: Provider, model_name: str, price: Mapping[str, Any]
     Args:
         provider: the provider of the model.
         model_name: the name that requests send.
-        price: the price that a user set for the model; {} if there is none, then the list price counts.
+        price: the price that a user set for the model; {} if there is none, so that the list price counts.
     """
     if provider.kind in FREE_KINDS:
         return False
@@ -58,17 +58,17 @@ def may_cost_money(provider: Provider, model_name: str, price: Mapping[str, Any]
 
 
 def find_model_price(provider: Provider, model_name: str, price: Mapping[str, Any]) -> Price | None:
-    """Return the price of a model: the entered one, else the list price.
+    """Return the price of a model: the one that a user set, else the list price.
 
     Without either, local and simulated providers and those at a private address cost nothing.
 
     Args:
-        provider: the provider of the model, with its kind, base_url and template.
+        provider: the provider of the model.
         model_name: the name that requests send.
         price: the price that a user set for the model; {} if there is none.
 
     Returns:
-        The price; None if it is unknown, which it can only be at a public address.
+        The price; None if it is unknown, which happens only at a public address.
     """
     known_price = read_price(price, provider.template, model_name) or find_price(provider.template, model_name)
     if known_price is not None:
@@ -79,9 +79,9 @@ def find_model_price(provider: Provider, model_name: str, price: Mapping[str, An
 
 @lru_cache(maxsize=256)
 def is_private_address(url: str) -> bool:
-    """Return whether the host of a URL is this machine or in a private network, by its text alone.
+    """Return whether the host of a URL is this machine or in a private network.
 
-    No name is resolved. A name counts as private if it has no dot or ends in one of _PRIVATE_SUFFIXES.
+    No name is looked up. A name counts as private if it has no dot or ends in one of _PRIVATE_SUFFIXES.
 
     Returns:
         False for a URL that cannot be parsed or has no host.
@@ -97,7 +97,7 @@ def is_private_address(url: str) -> bool:
 
 
 def check_confirmed(paid_requests: Mapping[str, int], confirmed_count: int) -> None:
-    """Raise if these paid requests need confirmation and are more than were confirmed.
+    """Raise PaidRequestsUnconfirmedError if these paid requests need confirmation and exceed the confirmed number.
 
     Args:
         paid_requests: how many paid requests may be sent at most, by provider name.

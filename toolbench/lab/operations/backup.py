@@ -61,7 +61,10 @@ class BackupManifest:
 
 
 def list_key_files() -> dict[str, Path]:
-    """Return the files that decrypt stored keys and verify sessions and share links, by their names in a backup."""
+    """Return the paths of the key files by their names in a backup.
+
+    The files decrypt stored API keys and verify sessions and share links.
+    """
     return {"provider_keys.key": Path(settings.KEY_FILE), "secret_key": Path(settings.VAR_DIR) / "secret_key"}
 
 
@@ -71,7 +74,7 @@ def write_backup(path: Path, *, with_keys: bool = False, programs: Path | None =
     Workers may continue; what they write after the start of the backup is not in it.
 
     Args:
-        path: the new file. It is written under another name first, readable only by its owner.
+        path: the new file, readable only by its owner. It is first written as `NAME.partial`.
         with_keys: whether the backup contains the files of `list_key_files`, unencrypted.
         programs: folder of pg_dump; None for the one that is installed with Toolbench, else the one on the PATH.
 
@@ -97,11 +100,11 @@ def write_backup(path: Path, *, with_keys: bool = False, programs: Path | None =
 
 
 def _write_parts(archive: zipfile.ZipFile, *, with_keys: bool, programs: Path | None) -> BackupManifest:
-    """Write the dump, then the key files if they are wanted, then the manifest, which is returned."""
+    """Write the dump, the key files if `with_keys`, and the manifest; return the manifest."""
     created_at = timezone.now().isoformat(timespec="seconds")
     migrations = tuple(sorted(f"{app}.{name}" for app, name in MigrationRecorder(connection).applied_migrations()))
     runs, trials = Run.objects.count(), Trial.objects.count()
-    digest, size = hashlib.sha256(), 0
+    digest, dump_bytes = hashlib.sha256(), 0
     command: list[str | Path] = [find_program("pg_dump", programs), "--format=custom", "--no-owner", "--no-privileges"]
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -111,13 +114,21 @@ def _write_parts(archive: zipfile.ZipFile, *, with_keys: bool, programs: Path | 
         assert dump.stdout is not None
         for chunk in read_chunks(dump.stdout):
             digest.update(chunk)
-            size += len(chunk)
+            dump_bytes += len(chunk)
             entry.write(chunk)
     keys = {name: file for name, file in list_key_files().items() if with_keys and file.exists()}
     for name, file in keys.items():
         archive.writestr(f"{KEY_FOLDER}/{name}", file.read_bytes())
     manifest = BackupManifest(
-        FORMAT, created_at, get_toolbench_version(), migrations, runs, trials, size, digest.hexdigest(), tuple(keys)
+        format=FORMAT,
+        created_at=created_at,
+        toolbench=get_toolbench_version(),
+        migrations=migrations,
+        runs=runs,
+        trials=trials,
+        dump_bytes=dump_bytes,
+        dump_sha256=digest.hexdigest(),
+        keys=tuple(keys),
     )
     archive.writestr(MANIFEST_NAME, json.dumps(asdict(manifest), indent=1))
     return manifest
@@ -156,7 +167,7 @@ def check_dump(archive: zipfile.ZipFile, manifest: BackupManifest) -> None:
     except _MEMBER_ERRORS as error:
         raise BackupError("The backup is damaged: its dump cannot be read to the end.") from error
     if digest.hexdigest() != manifest.dump_sha256:
-        raise BackupError("The backup is damaged: its dump does not have the digest of its manifest.")
+        raise BackupError("The backup is damaged: its dump differs from the digest in its manifest.")
 
 
 def read_keys(archive: zipfile.ZipFile, manifest: BackupManifest) -> dict[str, bytes]:

@@ -37,10 +37,10 @@ _REMOVE_BODIES = load_statement("operations/remove_bodies")
 
 @dataclass(frozen=True, slots=True)
 class DueTrials:
-    """Trials of one kind whose bodies are due.
+    """Trials of one kind whose bodies are due for removal.
 
     Attributes:
-        days: days of the rule.
+        days: days after which the rule removes bodies.
         trials: number of trials.
         stored_bytes: stored bytes of their bodies, estimated from the newest SAMPLE_SIZE trials.
     """
@@ -72,7 +72,7 @@ class RemovalResult:
 
 
 def preview_removal(policy: RetentionPolicy) -> tuple[DueTrials, ...]:
-    """Return what each rule would remove now, in the order of the rules. One query reads all trials."""
+    """Return what each rule would remove now, in the order of the rules, with one query that reads all trials."""
     if not policy.days_by_kind:
         return ()
     parameters = {**_build_parameters(policy), "sample_size": SAMPLE_SIZE}
@@ -93,7 +93,7 @@ def remove_due_bodies(
 
     Args:
         policy: the rules.
-        after: id of the trial after which to begin.
+        after: only trials with a greater id are processed.
         seconds: time after which no further batch is started; None for no limit.
         clock: the clock for `seconds`.
     """
@@ -160,7 +160,7 @@ class RetentionJob:
         return result.removed
 
 
-def record_removal(trials: int) -> None:
+def record_removal(trial_count: int) -> None:
     """Add a removal to the audit list, as an action without a user."""
-    subject = f"bodies of {trials} trial{'' if trials == 1 else 's'}, by the rules of retention"
+    subject = f"bodies of {trial_count} trial{'' if trial_count == 1 else 's'}, by the rules of retention"
     record_action(None, Action.DELETED, subject, "/settings/retention/")

@@ -23,7 +23,7 @@ def find_program(name: str, folder: Path | None = None) -> Path:
     """Return the path of a program.
 
     Args:
-        name: such as pg_dump.
+        name: name of the program, such as pg_dump.
         folder: folder to search; None for the programs that are installed with Toolbench, then those on the PATH.
 
     Raises:
@@ -94,7 +94,7 @@ def start_program(
 
 
 def _close_input(process: subprocess.Popen[bytes]) -> None:
-    """Close the input of a program. If the program has ended, its exit code and its error output say why."""
+    """Close the input of a program; a broken pipe is ignored, since exit code and error output state the failure."""
     if process.stdin:
         with suppress(BrokenPipeError):
             process.stdin.close()

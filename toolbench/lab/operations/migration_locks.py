@@ -1,6 +1,6 @@
 """Warnings before migrations that lock a large table for longer than a second.
 
-Statements of a migration run in one transaction, so the strongest lock is held until its end.
+The statements of a migration run in one transaction, so each lock is held until the migration ends.
 """
 
 import re
@@ -69,7 +69,7 @@ class TableLock:
     """A lock that a migration holds on a table for a long time.
 
     Attributes:
-        seconds: estimated time for which the lock is held.
+        seconds: estimated duration of the statements that work on all rows of the table.
         blocks_reading: whether pages that only read the table wait, too.
     """
 
@@ -87,7 +87,7 @@ class TableLock:
 
 
 def find_long_locks(statements: Sequence[str], sizes: dict[str, TableSize]) -> tuple[TableLock, ...]:
-    """Return the locks that one migration is estimated to hold for longer than MAX_LOCK_SECONDS, sorted by table.
+    """Return the locks that a migration probably holds for longer than MAX_LOCK_SECONDS, sorted by table.
 
     Args:
         statements: the SQL statements of the migration.
@@ -121,9 +121,9 @@ def print_long_locks(
 
 
 def describe_plan(migrations: Sequence[Migration]) -> Iterator[str]:
-    """Yield a line for each long lock of a migration, and for each migration whose time cannot be estimated.
+    """Yield a line for each long lock of a migration, and for each migration whose duration cannot be estimated.
 
-    Nothing is yielded while the tables are empty.
+    Only migrations of the app `lab` are checked. Nothing is yielded while the tables are empty.
     """
     sizes = _read_sizes()
     if not any(table.data_bytes for table in sizes.values()):

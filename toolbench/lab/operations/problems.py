@@ -24,7 +24,7 @@ MAX_TEXT_LAG_SECONDS = 300
 MIN_FREE_SHARE = 0.05
 MIN_FREE_BYTES = 1_000_000_000
 MIN_DAYS_LEFT = 7
-REPLACED_SECONDS = 3_600  # a replaced process that ended without a stop is reported for so long
+REPLACED_SECONDS = 3_600  # a replaced process is reported for so long after its last heartbeat
 _SELECT_STUCK_WORK = load_statement("operations/stuck_work")
 
 
@@ -60,11 +60,11 @@ class WaitingProvider:
 
 @dataclass(frozen=True, slots=True)
 class StuckWork:
-    """Work that a sweep or a worker should have done, and the difference to the database's clock.
+    """Work that a sweep or a worker should have done, and the difference from the database's clock.
 
     Attributes:
-        stale_cells: cells of runs that ended more than SETTLE_SECONDS ago and are not recomputed.
-        expired_trials: running trials whose lease ended more than SETTLE_SECONDS ago.
+        stale_cells: number of cells that are not recomputed although their run ended more than SETTLE_SECONDS ago.
+        expired_trials: number of running trials whose lease ended more than SETTLE_SECONDS ago.
         waiting: providers whose next trial has waited for more than MAX_WAIT_SECONDS.
         clock_offset_seconds: seconds by which the clock of this process is ahead of the database's.
     """
@@ -130,8 +130,8 @@ def _iter_disk_problems(space: StorageSpace) -> Iterator[HealthProblem]:
 def _iter_process_problems(processes: Sequence[ProcessStatus]) -> Iterator[HealthProblem]:
     """Yield problems of processes.
 
-    A process without a recent heartbeat is reported while no other of its kind is alive on its host. Otherwise it was
-    replaced, and is reported for REPLACED_SECONDS.
+    A process without a recent heartbeat is reported while no other of its kind is alive on its host. If another one is,
+    the process was replaced and is reported until REPLACED_SECONDS after its last heartbeat.
     """
     alive = {(process.kind, process.host) for process in processes if process.is_alive}
     silent = [process for process in processes if not process.is_alive]
@@ -148,7 +148,7 @@ def _iter_process_problems(processes: Sequence[ProcessStatus]) -> Iterator[Healt
     if replaced:
         yield HealthProblem(
             "ended",
-            f"{len(replaced)} process{pluralize(len(replaced), 'es')} ended without a stop in the last hour",
+            f"{len(replaced)} process{pluralize(len(replaced), 'es')} ended unexpectedly in the last hour",
             f"Ended: {_list_names(replaced)}. Others of the same kind on the same host are alive.",
             "If it happens again, read the end of the process's log: memory may be short.",
         )
@@ -230,7 +230,7 @@ def _iter_search_problems(code: str, source: TextSource, lag_seconds: float) -> 
 
 
 def _format_seconds(seconds: float) -> str:
-    """Return a duration in words that are exact enough for a sentence."""
+    """Return a duration in the largest unit of which it has at least two: "90 s", "2 min", "36 h" or "3 d"."""
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"

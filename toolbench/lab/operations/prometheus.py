@@ -22,10 +22,10 @@ _COUNT_WORK = load_statement("operations/count_work")
 
 
 def render_metrics() -> bytes:
-    """Return all metrics as text."""
-    collectors = CollectorRegistry()
-    collectors.register(InstallationCollector())
-    text: bytes = generate_latest(collectors)
+    """Return all metrics as UTF-8 text."""
+    registry = CollectorRegistry()
+    registry.register(InstallationCollector())
+    text: bytes = generate_latest(registry)
     return text
 
 
@@ -96,13 +96,13 @@ def _build_space_metrics(page: HealthPage) -> Iterator[Metric]:
         yield _build_gauge("toolbench_disk_free_bytes", "Free bytes on the disk of the database", space.disk.free_bytes)
         yield _build_gauge("toolbench_disk_total_bytes", "Bytes of the disk of the database", space.disk.total_bytes)
     if space.days_left is not None:
-        yield _build_gauge("toolbench_disk_days_left", "Days until that disk is full", space.days_left)
+        yield _build_gauge("toolbench_disk_days_left", "Days until the disk of the database is full", space.days_left)
     free_bytes = shutil.disk_usage(settings.VAR_DIR).free
     yield _build_gauge("toolbench_var_free_bytes", "Free bytes on the disk of the data folder", free_bytes)
 
 
 def _build_work_metrics() -> Iterator[Metric]:
-    """Yield counts of runs and trials, the age of the queue, and work in flight by provider."""
+    """Yield counts of runs, trials, stale cells and waiting jobs, and the longest wait at each provider."""
     families = {
         "runs": GaugeMetricFamily("toolbench_runs", "Runs by state", labels=["state"]),
         "open_trials": GaugeMetricFamily("toolbench_open_trials", "Trials that have not ended", labels=["state"]),
@@ -115,7 +115,7 @@ def _build_work_metrics() -> Iterator[Metric]:
         "stale_cells": GaugeMetricFamily("toolbench_cells_stale", "Cells that have to be recomputed"),
         "queue_age": GaugeMetricFamily(
             "toolbench_queue_age_seconds",
-            "Longest wait of a next trial of a running run, by provider",
+            "Longest time that the next trial of a running run has waited, by provider",
             labels=["provider"],
         ),
         "jobs": GaugeMetricFamily("toolbench_jobs_waiting", "Replays, re-judgings and imports that wait"),

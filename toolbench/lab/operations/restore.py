@@ -1,6 +1,6 @@
 """Restoration of a backup.
 
-One transaction loads the dump and pauses what would send requests. Then the keys are written, and the database is
+One transaction loads the dump and pauses what would send requests. Then the key files are written, and the database is
 migrated to this version.
 """
 
@@ -54,7 +54,7 @@ _PAUSE = load_statement("operations/pause_restored")
 
 
 class UnfinishedRestoreError(Exception):
-    """The database was replaced by the backup and paused, but a later step failed; the message says what to do."""
+    """The database was replaced by the backup, but a later step failed; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,15 +153,16 @@ def _load_dump(archive: zipfile.ZipFile, programs: Path | None) -> tuple[int, in
     ]
     psql = find_program("psql", programs)
     with tempfile.TemporaryDirectory() as folder, archive.open(DUMP_NAME) as dump:
-        messages = Path(folder) / "psql"
+        psql_errors = Path(folder) / "psql"
         try:
             with (
-                start_program(_build_psql_command(psql, Path(folder)), messages, has_input=True) as psql_process,
+                start_program(_build_psql_command(psql, Path(folder)), psql_errors, has_input=True) as psql_process,
                 start_program(restore_command, Path(folder) / "pg_restore", has_input=True) as restore,
             ):
                 _pipe(dump, restore, psql_process)
         except DatabaseProgramError as error:
-            raise DatabaseProgramError(read_last_line(messages) or str(error)) from error
+            # If psql fails first, pg_restore reports only that its output was closed.
+            raise DatabaseProgramError(read_last_line(psql_errors) or str(error)) from error
         paused_runs, paused_schedules = read_last_line(Path(folder) / "results").split("|")
     return int(paused_runs), int(paused_schedules)
 
@@ -181,7 +182,7 @@ def _build_psql_command(psql: Path, folder: Path) -> list[str | Path]:
 
 
 def _pipe(dump: IO[bytes], restore: "Popen[bytes]", psql: "Popen[bytes]") -> None:
-    """Feed pg_restore with the dump, and psql with its output."""
+    """Feed pg_restore with the dump, and psql with the output of pg_restore."""
     feeder = threading.Thread(target=_feed, args=(dump, restore), daemon=True)
     feeder.start()
     assert restore.stdout is not None
@@ -201,7 +202,10 @@ def _feed(dump: IO[bytes], restore: "Popen[bytes]") -> None:
 
 
 def _write_keys_and_migrate(keys: Mapping[str, bytes]) -> tuple[Path, ...]:
-    """Write the keys, migrate the database and refresh its statistics; return the earlier key files by their new names.
+    """Write the key files, migrate the database and refresh its statistics.
+
+    Returns:
+        The new paths of earlier key files, as from `_write_keys`.
 
     Raises:
         UnfinishedRestoreError: one of these steps failed.
@@ -235,6 +239,6 @@ def _write_keys(keys: Mapping[str, bytes]) -> list[Path]:
 
 
 def _find_free_path(path: Path) -> Path:
-    """Return the path, or the first one with a number after it that no file has."""
+    """Return the path or, if it exists, the first of `NAME-2`, `NAME-3` and so on that does not."""
     numbered_paths = (path.with_name(f"{path.name}-{number}") for number in count(2))
     return next(candidate for candidate in chain((path,), numbered_paths) if not candidate.exists())

@@ -1,4 +1,4 @@
-"""The page of retention: the rules, and for a preview what they would remove now."""
+"""The page of retention: the rules and, for a preview, what they would remove now."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class RetentionPage:
 
     @property
     def has_errors(self) -> bool:
-        """Whether a text is not a number of days."""
+        """Whether the text of any row is invalid."""
         return any(row.errors for row in self.rows)
 
 

@@ -1,4 +1,4 @@
-"""Rules by which bodies are removed: reading, checking and saving them."""
+"""Rules by which bodies of trials are removed: how they are loaded, parsed and saved."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ class RetentionPolicy:
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds with a rule, for a statement."""
+        """The kinds with a rule, as parameter of an SQL statement."""
         return [kind.value for kind in self.days_by_kind]
 
     @property
     def days(self) -> list[int]:
-        """The days of these kinds, in the same order."""
+        """The days of the rules, in the order of `kinds`."""
         return list(self.days_by_kind.values())
 
 
@@ -54,7 +54,7 @@ def save_retention_policy(policy: RetentionPolicy) -> None:
 
 
 def parse_retention_policy(values: Mapping[str, str]) -> RetentionPolicy:
-    """Parse rules.
+    """Parse the rules that a user entered.
 
     Args:
         values: days as text, by kind; an empty text or a missing kind means no rule.

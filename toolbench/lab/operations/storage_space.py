@@ -53,12 +53,12 @@ class StorageSpace:
     Attributes:
         groups: (name, bytes) of groups of tables with their indexes, the largest first.
         trial_bytes: bytes of the tables of trials with their indexes.
-        trials: number of planned and ended trials of all runs, deleted runs included, since they are still stored.
+        trials: number of planned and ended trials of all runs; deleted runs count, since their trials are still stored.
         recent_trials: number of trials of runs that were launched in the last GROWTH_DAYS days, imported runs left out.
         disk: None if the database runs on another machine, or its folder cannot be read.
         recent_traces: number of gateway traces of the last GROWTH_DAYS days.
-        trace_growth_bytes: estimated bytes of these traces, less those of the traces that are deleted within
-            GROWTH_DAYS days; at least 0.
+        trace_growth_bytes: estimated bytes of the recent traces, less those of the traces that will be deleted in the
+            next GROWTH_DAYS days; at least 0.
     """
 
     groups: tuple[tuple[str, int], ...]
@@ -101,7 +101,7 @@ class StorageSpace:
 
 
 def measure_storage_space() -> StorageSpace:
-    """Measure the space with one query, which reads sizes of files, runs and the times of gateway traces."""
+    """Measure the space with one query, which reads file sizes, the runs, and the times of gateway traces."""
     with connection.cursor() as cursor:
         cursor.execute(
             _MEASURE_SPACE,
@@ -125,12 +125,12 @@ def measure_storage_space() -> StorageSpace:
 
 
 def format_bytes(size: int) -> str:
-    """Return a size in words with an ordinary space, such as 1.1 GB, for terminals and logs."""
+    """Return a size such as "1.1 GB" for terminals and logs, with an ordinary space, not Django's no-break space."""
     return filesizeformat(size).replace("\xa0", " ")
 
 
 def is_database_here() -> bool:
-    """Return whether the database runs on this machine: it is reached by a Unix socket."""
+    """Return whether the database runs on this machine, that is, whether it is reached by a Unix socket."""
     return str(settings.DATABASES["default"].get("HOST") or "/").startswith(("/", "%2F"))
 
 

@@ -1,6 +1,6 @@
--- Count, by kind, the trials whose bodies are due, and estimate the bytes of their bodies as stored.
+-- Count the trials of each kind whose bodies are due, and estimate the stored bytes of these bodies.
 --
--- The bytes of the newest `sample_size` trials of a kind stand for all of them.
+-- The estimate is the mean of the newest `sample_size` due trials of a kind, times the number of due trials.
 -- Parts: due: the statement due_trials, with trial.id and rule.kind.
 -- Parameters: those of due_trials; sample_size.
 -- Returns: kind, trials, bytes.

@@ -1,7 +1,8 @@
--- Count runs, trials, cells and jobs for metrics. Ended trials come from the counts of cells, not from the trials.
+-- Count runs, trials, cells and jobs for metrics, and find the longest wait of a next trial at each provider.
 --
+-- Ended trials are summed from the counts of cells, since reading all trials takes too long.
 -- Parameters: none.
--- Returns: rows of a metric's name, its labels, and a value.
+-- Returns: one row for each metric and combination of labels: name, values of the labels, value.
 -- Locks: none.
 SELECT 'runs', ARRAY[state], count(*)::float8 FROM lab_run WHERE deleted_at IS NULL GROUP BY state
 UNION ALL

@@ -1,10 +1,10 @@
 -- Select the trials whose bodies are due by rules of retention, in the order of their ids.
 --
--- The kind of a trial is that of the first condition that it meets. Pinned trials are left out: trials with a note, a
--- label or a human verdict, and trials of a run that keeps its bodies, is in the baseline of a schedule or confirms a
--- decision. Nothing pins the trials of a deleted run.
--- Parts: columns: the selected columns; tail: limit and lock.
--- Parameters: kinds, days: the rules; after: only trials with a greater id.
+-- The kind of a trial is that of the first condition of the CASE that it meets. Pinned trials are left out: trials with
+-- a note, a label or a human verdict, and trials of a run that keeps its bodies, is in the baseline of a schedule or
+-- confirms a decision. Nothing pins the trials of a deleted run. Trials that were never executed have no bodies.
+-- Parts: columns: the selected columns; tail: limit and lock, or nothing.
+-- Parameters: kinds, days: the rules; after: only trials with a greater id are selected.
 -- Locks: as in the tail.
 SELECT {columns}
 FROM lab_trial AS trial

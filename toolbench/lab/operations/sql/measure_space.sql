@@ -1,12 +1,13 @@
 -- Measure the space of tables and of the database, and count the trials and the gateway traces.
 --
 -- The number of all traces is the planner's estimate, but at least the number of recent ones.
--- Every planned trial has a row, so the number of trials is the sum of `trial_count`. Imported runs are no growth.
+-- Every planned trial has a row, so the number of trials is the sum of `trial_count`. Imported runs do not count as
+-- recent.
 -- Parameters: tables: names of tables; days: number of days that count as recent; trace_days: age at which traces are
 -- deleted, 0 for never.
--- Returns: one row: bytes by existing table as JSON, bytes of the database, trials, trials of recent runs, recent
--- traces, traces that are deleted within `days` days, all traces, folder of the database or null without the right to
--- read it.
+-- Returns: one row: bytes by name of each existing table as JSON, bytes of the database, trials, trials of recent runs,
+-- recent traces, traces that will be deleted in the next `days` days, all traces, folder of the database (null if the
+-- user may not read it).
 -- Locks: none.
 SELECT
     (

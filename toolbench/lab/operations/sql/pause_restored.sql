@@ -1,10 +1,11 @@
--- Pause in a restored database what would send requests or messages, and delete the processes of the time of the backup.
+-- Stop all work in a restored database that would send requests or messages, and delete the heartbeats in the backup.
 --
+-- Runs and schedules are paused, probes end as failed, and deliveries become unclear.
 -- This is a script of psql, which runs it in the transaction that loads the backup. The backup may be of an earlier
--- version: tables that the first version did not have may be missing.
--- Parameters: reason: why runs, probes and deliveries stopped, as a variable of psql.
+-- version, in which tables are missing: those of probes, and those of schedules and deliveries.
+-- Parameters: reason: a variable of psql: why runs, probes and deliveries were stopped.
 -- Returns: one row: number of paused runs, number of paused schedules.
--- Locks: none that matter, since nobody else uses the database.
+-- Locks: none that matter, since no other process uses the database.
 SELECT
     to_regclass('public.lab_probe') IS NOT NULL AS has_probes,
     to_regclass('public.lab_schedule') IS NOT NULL AS has_schedules

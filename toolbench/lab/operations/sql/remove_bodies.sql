@@ -1,7 +1,7 @@
--- Remove the bodies of trials and note by which rule; verdicts, figures and steps stay.
+-- Remove the bodies of trials and store the rule that required it; verdicts, figures and steps stay.
 --
--- Rows of bodies are emptied and not deleted, so that a step always has one.
--- Parameters: rows: JSON list of id and rule.
+-- Rows of lab_stepbody are emptied and not deleted, so that each step always has one.
+-- Parameters: rows: JSON list of {id, rule}: id of the trial, rule in words.
 -- Locks: bodies. The caller has locked the trials before, and replaces their search texts afterwards.
 WITH chosen AS (
     SELECT id, rule FROM json_to_recordset(%(rows)s::json) AS listed(id bigint, rule text)

@@ -1,11 +1,11 @@
 -- Select work that a sweep should have repaired, and the providers whose next trial waits too long.
 --
--- A provider waits if a running run has a queued trial of it whose configuration awaits no probe, no trial of it is
--- running, and its rate control does not hold its requests.
+-- A provider waits if three conditions hold: a running run has a queued trial of the provider, whose configuration
+-- awaits no probe; no trial of the provider is running; the rate control does not hold the provider's requests.
 -- Of each run, only the first such trial is read, in the order in which trials are claimed.
 -- Parameters: settle_seconds: time that sweeps have for a repair; wait_seconds: time after which a wait is listed.
--- Returns: one row: stale cells of ended runs, running trials with an expired lease, waiting providers as JSON, the
--- database's time.
+-- Returns: one row: number of stale cells of runs that ended more than settle_seconds ago, number of running trials
+-- whose lease expired more than settle_seconds ago, waiting providers as JSON, the database's time.
 -- Locks: none.
 SELECT
     (
