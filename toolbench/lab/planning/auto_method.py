@@ -1,11 +1,12 @@
-"""Choice of the method for configurations with method `auto`, at launch or after a probe.
+"""Choice of the method for configurations with method `auto`.
 
-The method is chosen at launch or, if the model has to be probed first, when the probe is done. A configuration with
-another method keeps it; if the probe shows that the endpoint refuses this method, its queued trials end as not
+The method is chosen at launch or, if the model has to be probed first, after the probe. A configuration with another
+method keeps it; if the probe shows that the endpoint refuses this method, the configuration's queued trials end as not
 applicable.
 
 `RunConfig.routing` holds {asked, method, reason, passed: [{method, why}], deprecated, known: {field: {value, source,
-who}}}; {} for other methods than `auto`, until the method is chosen, and if an error prevented the choice.
+who}}}; `passed` has the methods that were rejected before. `routing` is {} for other methods than `auto`, until the
+method is chosen, and if an error prevented the choice.
 """
 
 import logging
@@ -50,9 +51,10 @@ def needs_probe(capabilities: Capabilities) -> bool:
 
 
 def choose_available_method(layers: Layers, effective: EffectiveCapabilities) -> MethodChoice:
-    """Choose the first of the policy's methods that the endpoint supports.
+    """Choose one of the policy's methods by the rules of `choose_method`.
 
-    If it supports none, the `method` of the choice is "".
+    Returns:
+        The choice; its `method` is "" if no method is possible at the endpoint.
 
     Raises:
         PolicyError: the layers cannot be resolved.
@@ -61,9 +63,9 @@ def choose_available_method(layers: Layers, effective: EffectiveCapabilities) ->
 
 
 def add_routing_layer(layers: Layers, chosen: MethodChoice) -> Layers:
-    """Return the layers with a layer of the chosen method, and of its constraint if it has one.
+    """Return the layers with a routing layer, which sets the chosen method and, if it has one, its constraint.
 
-    The new layer lies directly above the lowest one, which the launch sets. A routing layer among `layers` is replaced.
+    It lies directly above the lowest layer, which has the settings of the launch. An earlier routing layer is removed.
     """
     patch: JsonObject = {"method": chosen.method}
     if chosen.constraint:
@@ -73,15 +75,15 @@ def add_routing_layer(layers: Layers, chosen: MethodChoice) -> Layers:
 
 
 def add_capability_layers(layers: Layers, strategy: str, effective: EffectiveCapabilities) -> Layers:
-    """Return the layers and, among them, new ones that adapt requests to the capabilities of the endpoint.
+    """Return the layers with capability layers, which adapt requests to the capabilities of the endpoint.
 
-    The lowest layer gets the first constraint that the endpoint enforces and the text format, if they are known. The
-    new layers lie below those of presets, workarounds, profile and overrides. Capability layers in `layers` are
-    removed. Strategies raw and wire_standard get no capability layers.
+    Capability layers lie below the layers of presets, workarounds, profile and overrides. Earlier ones are removed.
+    Strategies raw and wire_standard get none. For every strategy, the lowest layer gets the first constraint that the
+    endpoint enforces and the text format, if they are known.
 
     Args:
-        layers: the policy layers, lowest first; the launch sets the lowest one.
-        strategy: name of the strategy or preset, without added or removed presets.
+        layers: the policy layers, lowest first; the lowest one has the settings of the launch.
+        strategy: `base` of the strategy expression, such as "production" of "production+some_preset".
         effective: capabilities of the endpoint.
 
     Raises:
@@ -120,7 +122,7 @@ def build_routing(chosen: MethodChoice, effective: EffectiveCapabilities) -> Jso
 
 
 def list_models_to_probe(run: Run) -> list[Model]:
-    """Return the models with unknown tool support that have to be probed before trials of the run can start, by id."""
+    """Return the models that have to be probed before trials of the run can start, in the order of their ids."""
     ids = RunConfig.objects.filter(run=run, awaits_probe=True).values_list("model_id", flat=True)
     models = list(Model.objects.filter(pk__in=ids).select_related("provider").order_by("pk"))
     effective_by_model = get_capabilities_by_model(models)
@@ -134,16 +136,16 @@ def queue_first_probes(run: Run) -> None:
 
 
 def decide_waiting_methods(model_id: int) -> int:
-    """Complete the configurations that wait for this model's probe, unless a probe of it is queued or running.
+    """Decide the configurations that wait for a probe of the model, unless such a probe is queued or running.
+
+    To decide a configuration is to replace method auto by the chosen method and to store tool support and capability
+    layers. Then its trials can start; they end if the method cannot be used. After an inconclusive probe, tool support
+    stays unknown, and method native counts as possible.
 
     Configurations of runs that have ended or are being cancelled are left out.
 
-    Method auto is replaced by the chosen method, and tool support and capability layers are stored. Then the trials can
-    start; they end if the method cannot be used. After an inconclusive probe, tool support stays unknown, and method
-    native counts as possible.
-
     Returns:
-        The number of configurations; 0 if a probe is queued or running.
+        The number of decided configurations; 0 if a probe is queued or running.
     """
     if Probe.objects.filter(model_id=model_id).exclude(state=Probe.State.DONE).exists():
         return 0
@@ -161,13 +163,13 @@ def decide_waiting_methods(model_id: int) -> int:
 
 
 def decide_all_waiting_methods() -> int:
-    """Complete all configurations that wait although no probe of their model is queued or running.
+    """Decide all configurations that wait although no probe of their model is queued or running.
 
     Call it regularly, since the notification at the end of a probe may be lost. An error for one model is logged and
     counted, and the other models are still processed.
 
     Returns:
-        The number of configurations that were completed.
+        The number of decided configurations.
     """
     waiting = RunConfig.objects.filter(awaits_probe=True, model__isnull=False).exclude(run__state__in=_ENDING_STATES)
     decided = 0
@@ -201,7 +203,7 @@ def _decide_config(config: RunConfig, effective: EffectiveCapabilities, support_
 
 
 def _build_decision(config: RunConfig, effective: EffectiveCapabilities) -> tuple[dict[str, Any], str]:
-    """Return the columns of the configuration to update, and why its method cannot be used; "" if it can.
+    """Return the columns to update, and the reason why the method cannot be used; "" if it can.
 
     Raises:
         PolicyError: the layers cannot be resolved.

@@ -12,8 +12,8 @@ from django.db.models import Q, QuerySet
 from toolbench.evals.prices import Price
 from toolbench.lab.models import Cell
 
-MAX_CELLS_PER_KIND = 5  # the newest cells of each kind of similarity are used
-_MAX_CELLS_READ = 1000  # per query: by model, and by scenario
+MAX_CELLS_PER_KIND = 5  # newest cells that are used for each kind of similarity
+_MAX_CELLS_READ = 1000  # by each of the two queries: by model, and by scenario
 _KIND_DESCRIPTIONS = (
     "the same model, scenario, method and strategy",
     "the same model, scenario and method with other strategies",
@@ -67,10 +67,10 @@ class SimilarCells:
 
     Attributes:
         cells: ids of the newest cells of the closest kind of similarity; () if only cells of other models are similar.
-        description: that kind in words.
+        description: the closest kind in words.
         others: ids of cells with the same provider kind, scenario and method: the newest cell of each of up to
-            MAX_CELLS_PER_KIND models, perhaps of the planned model too. They are given only if the closest kind is that
-            of other strategies or that of other models, and if one of them is not in `cells`; else ().
+            MAX_CELLS_PER_KIND models, perhaps of the planned model too. () unless the closest kind is that of other
+            strategies or that of other models, and one of these cells is not in `cells`.
     """
 
     cells: tuple[int, ...]
@@ -81,8 +81,8 @@ class SimilarCells:
 def find_similar_cells(planned: Sequence[PlannedTrials]) -> tuple[SimilarCells | None, ...]:
     """Find similar cells for each planned cell, with one or two queries of up to _MAX_CELLS_READ cells.
 
-    The second query, which reads cells of other models, is sent only if the planned models lack a cell of the same
-    strategy. For similarity between models, only the newest cell of each model is used.
+    The second query reads cells of any model. It is sent only if a planned cell has no earlier cell with the same
+    model, scenario, method and strategy. For similarity between models, only the newest cell of each model is used.
 
     Returns:
         The similar cells in the order of the planned cells; None for a planned cell without any.
@@ -104,7 +104,8 @@ def find_similar_cells(planned: Sequence[PlannedTrials]) -> tuple[SimilarCells |
 def _find_closest(trials: PlannedTrials, newest: dict[MatchKey, list[int]]) -> SimilarCells | None:
     """Return the similar cells of the closest kind; None if there are no similar cells.
 
-    With another strategy, trials may stop earlier. So if only such cells exist, cells of other models are added.
+    With another strategy, trials may stop earlier. So if the model has only cells of other strategies, cells of other
+    models are added.
     """
     keys = trials.build_keys()
     others = tuple(newest.get(keys[-1], ()))
@@ -146,12 +147,12 @@ def _filter_by_scenarios(planned: Sequence[PlannedTrials]) -> QuerySet[Cell]:
 def _iter_newest(cells: QuerySet[Cell]) -> Iterator[tuple[int, object, object, object, object, object]]:
     """Yield up to _MAX_CELLS_READ of these cells, newest first, without cells of deleted and imported runs.
 
-    Only cells with a trial that passed, failed or had an infrastructure error count.
+    Only cells are yielded that sent a request and have a trial that passed, failed or had an infrastructure error.
 
     Yields:
         Id of the cell, id of the model, provider kind, method, strategy, scenario.
     """
     has_results = Q(passed__gt=0) | Q(failed__gt=0) | Q(infra__gt=0)
-    counted = cells.filter(has_results, run__deleted_at=None, run__imported=False, requests__gt=0).order_by("-pk")
+    usable = cells.filter(has_results, run__deleted_at=None, run__imported=False, requests__gt=0).order_by("-pk")
     columns = ("pk", "config__model_id", "config__provider_kind", "config__method", "config__strategy", "scenario")
-    yield from counted.values_list(*columns)[:_MAX_CELLS_READ]
+    yield from usable.values_list(*columns)[:_MAX_CELLS_READ]

@@ -116,9 +116,9 @@ def _drop_repeats(values: Iterable[T]) -> list[T]:
     return list(dict.fromkeys(values))
 
 
-def _check_size(trials: int) -> None:
-    """Raise LaunchError if the run would have more than MAX_RUN_TRIALS trials."""
-    if trials > MAX_RUN_TRIALS:
+def _check_size(min_trials: int) -> None:
+    """Raise LaunchError if the run, which has at least `min_trials` trials, would have more than MAX_RUN_TRIALS."""
+    if min_trials > MAX_RUN_TRIALS:
         sentence = (
             f"The run would have more than {MAX_RUN_TRIALS:,} trials. Choose fewer settings, scenarios or trials."
         )
@@ -149,7 +149,7 @@ def _describe_choice(choice: ConfigChoice, lookup: LookupResult) -> str:
 
 
 def _plan_config(request: RunRequest, choice: ConfigChoice, lookup: LookupResult) -> PlannedConfig:
-    """Return the configuration; its method is "" if method auto finds none that the endpoint supports.
+    """Return the planned configuration; its method is "" if method auto finds none that is possible at the endpoint.
 
     Raises:
         LaunchError: the settings are invalid.
@@ -213,7 +213,7 @@ def _awaits_probe(request: RunRequest, choice: ConfigChoice, effective: Effectiv
 
 
 def _list_policy_errors(error: PolicyError) -> dict[str, list[str]]:
-    """Return the problems as sentences by form field."""
+    """Return a sentence for each problem, by form field."""
     errors: dict[str, list[str]] = defaultdict(list)
     for problem in error.problems:
         is_run_layer = problem.layer == "run"
@@ -233,7 +233,7 @@ def _plan_cells(
     """Return the cells of a configuration, and the scenarios that cannot be tried with it."""
     cells: list[PlannedCell] = []
     skipped: list[SkippedItem] = []
-    policies: dict[str, Policy] = {}  # by layer of the scenario; most scenarios have the same layer
+    policies: dict[str, Policy] = {}  # by `repr` of the scenario's layer; most scenarios have the same layer
     capabilities, provider = lookup.effective[config.model].capabilities, lookup.models[config.model].provider
     sends_tools = config.method in ("native", AUTO)
     for planned in lookup.scenarios:
@@ -278,7 +278,7 @@ def _assemble_plan(
     """Check the plan as a whole and add up its trials and requests.
 
     Raises:
-        LaunchError: there are no cells, or rule "best" has no scenario with two configurations.
+        LaunchError: there are no cells, or for stopping rule "best", no scenario has two applicable configurations.
     """
     if not cells:
         reasons = [f"{item.what}: {item.why}" for item in skipped]

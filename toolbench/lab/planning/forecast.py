@@ -89,11 +89,11 @@ class _EstimateTotals:
     """Sums over planned trials.
 
     Attributes:
-        figures: by name of the figure.
-        busy_ms: sum of the durations, by provider id.
+        figures: range sums by name of the figure.
+        busy_ms: range sums of the durations, by provider id.
         trials: maximum number of trials, by provider id.
-        unpriced: names of models without a price, in order.
-        prices: names of the prices that were used, in order.
+        unpriced: names of models without a price, as keys, in order.
+        prices: origins of the prices that were used, as keys, in order.
     """
 
     figures: dict[str, _RangeSum] = field(default_factory=lambda: defaultdict(_RangeSum))
@@ -104,7 +104,7 @@ class _EstimateTotals:
 
 
 def estimate_trials(planned: Sequence[PlannedTrials], limits: RemainingLimits) -> Estimate | None:
-    """Estimate planned trials, with two or three queries.
+    """Estimate planned trials, with at most three queries.
 
     Returns:
         The estimate; None if no earlier trials are similar, or if a cell without similar trials has unknown requests.
@@ -130,8 +130,9 @@ def estimate_trials(planned: Sequence[PlannedTrials], limits: RemainingLimits) -
 def estimate_range(samples: Sequence[CellSample], min_trials: int, max_trials: int) -> tuple[float, float]:
     """Return the range of the sum of a figure over `min_trials` to `max_trials` further trials.
 
-    Its ends are the expected sum of `min_trials` minus two standard errors, at least 0, and that of `max_trials` plus
-    two. The errors include the variance of the further trials, of the observed mean and between cells.
+    Its lower end is the expected sum of `min_trials` minus two standard errors, at least 0; its upper end is that of
+    `max_trials` plus two standard errors. The errors include the variance of the further trials, of the observed mean
+    and between cells.
 
     Args:
         samples: samples of the figure, at least one.
@@ -151,7 +152,7 @@ def estimate_range(samples: Sequence[CellSample], min_trials: int, max_trials: i
 
 
 def _get_samples(cell_ids: Iterable[int]) -> Mapping[int, Mapping[str, CellSample]]:
-    """Return samples by cell id and figure, without figures that no trial of the cell has."""
+    """Return samples by cell id and name of the figure, without figures that no trial of the cell has."""
     with connection.cursor() as cursor:
         cursor.execute(_COMPUTE_SAMPLES, [list(cell_ids)])
         return {cell_id: _read_samples(figures) for cell_id, *figures in cursor}
@@ -166,7 +167,7 @@ def _read_samples(figures: Sequence[Any]) -> dict[str, CellSample]:
 def _list_samples(
     similar: SimilarCells, samples: Mapping[int, Mapping[str, CellSample]]
 ) -> list[Mapping[str, CellSample]]:
-    """Return the samples of similar cells, by figure; those of other models without their cost."""
+    """Return the samples of each similar cell, by figure; without the cost for cells that are only in `others`."""
     others = (samples[cell] for cell in similar.others if cell in samples and cell not in similar.cells)
     without_cost = ({name: sample for name, sample in cell.items() if name != "cost"} for cell in others)
     return [*(samples[cell] for cell in similar.cells if cell in samples), *without_cost]
@@ -183,7 +184,7 @@ def _add_trials(
     }
     if "requests" in ranges:
         low, high = ranges["requests"]
-        ranges["requests"] = (max(low, trials.min_trials), max(high, trials.max_trials))  # each sends at least one
+        ranges["requests"] = (max(low, trials.min_trials), max(high, trials.max_trials))  # a trial sends at least one
     for name in ("requests", "input_tokens", "output_tokens"):
         totals.figures[name].add(*ranges.get(name, (0.0, 0.0)))
     totals.busy_ms[trials.provider].add(*ranges.get("duration_ms", (0.0, 0.0)))
@@ -219,13 +220,13 @@ def _apply_limits(
     for name in ("input_tokens", "output_tokens"):
         tokens.add(sums[name].low, sums[name].high)
     factor = min(1.0, _compute_share(limits.requests, sums["requests"]), _compute_share(limits.tokens, tokens))
-    time = _compute_seconds(totals, planned, limits)
+    seconds = _compute_seconds(totals, planned, limits)
     is_free = not any(trials.may_cost for trials in planned)
     return Estimate(
         requests=_build_figure(sums["requests"], factor, ""),
         tokens=_build_figure(tokens, factor, "tokens") if tokens.high else None,
         cost=_build_figure(sums["cost"], factor, "dollars") if sums["cost"].high or is_free else None,
-        seconds=_build_figure(time, factor, "s") if time.high else None,
+        seconds=_build_figure(seconds, factor, "s") if seconds.high else None,
         unpriced=tuple(totals.unpriced),
         sources=sources,
         capped=factor < 1,
@@ -233,24 +234,25 @@ def _apply_limits(
 
 
 def _compute_share(limit: int | None, total: _RangeSum) -> float:
-    """Return the limit divided by the upper end, which may be above 1.
+    """Return the limit divided by the upper end of the range sum; the quotient may be above 1.
 
-    The result is 1 without a limit or if the upper end is 0.
+    Returns:
+        1 without a limit or if the upper end is 0.
     """
     return 1.0 if limit is None or not total.high else limit / total.high
 
 
 def _compute_seconds(totals: _EstimateTotals, planned: Sequence[PlannedTrials], limits: RemainingLimits) -> _RangeSum:
     """Return the seconds of the slowest provider, with as many concurrent trials as it and the run allow."""
-    time = _RangeSum()
+    slowest = _RangeSum()
     for trials in planned:
         concurrency = max(
             1, min(trials.max_concurrency, limits.jobs or trials.max_concurrency, totals.trials[trials.provider])
         )
         busy_ms = totals.busy_ms[trials.provider]
         low, high = busy_ms.low / concurrency / 1000, busy_ms.high / concurrency / 1000
-        time = _RangeSum(max(time.low, low), max(time.high, high))
-    return time
+        slowest = _RangeSum(max(slowest.low, low), max(slowest.high, high))
+    return slowest
 
 
 def _build_figure(total: _RangeSum, factor: float, unit: str) -> Figure:

@@ -13,7 +13,11 @@ from toolbench.lab.planning.run_request import Plan, PlannedConfig, RunRequest
 
 
 def estimate_plan(plan: Plan, request: RunRequest) -> Estimate | None:
-    """Estimate a plan, with up to four queries; return None if no cell applies, or as in `estimate_trials`."""
+    """Estimate a plan, with up to four queries.
+
+    Returns:
+        The estimate; None if no cell is applicable, or as in `estimate_trials`.
+    """
     models = Model.objects.select_related("provider").in_bulk({config.model for config in plan.configs})
     if not any(cell.applicable for cell in plan.cells):
         return None
@@ -54,7 +58,7 @@ def estimate_added(run: Run, counts_by_cell: Mapping[int, int]) -> Estimate | No
 
 
 def estimate_repeat(run: Run, cells: Mapping[int, Cell], counts_by_cell: Mapping[int, int]) -> Estimate | None:
-    """Estimate a repeat of a run, which has the run's whole limits, with two or three queries.
+    """Estimate a repeat of a run, which is a new run with the same limits, with up to three queries.
 
     Args:
         run: the run.
@@ -87,7 +91,7 @@ def _iter_remaining_trials(run: Run) -> Iterator[PlannedTrials]:
     """Yield the open trials of each cell.
 
     For a cell that sequential stopping has not decided, the maximum includes trials that may still be added. Cells
-    without either, and cells whose model was deleted, are left out.
+    whose maximum is 0, and cells whose model was deleted, are left out.
     """
     for cell in run.cells.select_related("config__model__provider"):
         tally = tally_cells([cell])

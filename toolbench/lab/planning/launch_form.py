@@ -83,7 +83,7 @@ class ProviderChoices:
     """The models of one provider.
 
     Attributes:
-        open: whether all models are shown; otherwise only chosen models and search results are.
+        open: whether the list of models is expanded; otherwise only chosen models and search results are shown.
         unavailable_reason: why the provider is not available; "" if it is.
     """
 
@@ -100,20 +100,22 @@ class ProviderChoices:
         """All models of the provider."""
         return tuple(model for group in self.groups for model in group.models)
 
-    def filter_models(self, words: str, keep: Container[str]) -> "ProviderChoices":
+    def filter_models(self, search_text: str, kept_values: Container[str]) -> "ProviderChoices":
         """Return the choices with only the models that match a search, and without empty groups.
 
         If the search has a word, all remaining models are shown.
 
         Args:
-            words: the search; all words have to be in name or hint, in upper or lower case.
-            keep: values of models that are kept even if they do not match.
+            search_text: words that all have to be in the label or hint of a model, in upper or lower case.
+            kept_values: values of models that are kept even if they do not match.
         """
-        lower_words = words.casefold().split()
+        lower_words = search_text.casefold().split()
         groups = (
             replace(
                 group,
-                models=tuple(model for model in group.models if model.value in keep or model.matches(lower_words)),
+                models=tuple(
+                    model for model in group.models if model.value in kept_values or model.matches(lower_words)
+                ),
             )
             for group in self.groups
         )
@@ -164,7 +166,7 @@ def _iter_example_sets() -> Iterator[FormChoice]:
 
 
 def _list_providers() -> tuple[ProviderChoices, ...]:
-    """Return the providers: available ones first, simulated ones after others, then by name."""
+    """Return the providers: available ones first, among these real ones before simulated ones, then by name."""
     rows = Model.objects.select_related("provider").order_by("provider__name", "retired", "name")
     reasons = {row.provider.pk: row.state_text for row in get_providers() if row.state != "pass"}
     grouped = ((provider, tuple(models)) for provider, models in groupby(rows, key=lambda row: row.provider))

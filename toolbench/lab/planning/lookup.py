@@ -1,4 +1,4 @@
-"""Lookup of the rows and scenarios that a run request names. All errors are collected."""
+"""Lookup of the rows and scenarios that a run request names. All errors are collected and raised together."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -97,7 +97,7 @@ def _load_user_presets(strategies: Iterable[str], models: Iterable[Model]) -> Ma
 
     No query is made if all names are those of strategies and built-in presets.
     """
-    names = {name for text in strategies for name in parse_strategy(text).names}
+    names = {name for strategy in strategies for name in parse_strategy(strategy).names}
     names.update(name for model in models for name in model.workarounds)
     names -= {*STRATEGIES, *list_preset_names()}
     return {row.name: row.patch for row in Preset.objects.filter(builtin=False, name__in=names)} if names else {}
