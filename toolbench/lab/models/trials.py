@@ -111,7 +111,8 @@ class Trial(models.Model, TrialColumns):
     category = models.CharField(max_length=40, blank=True)  # the case study's name of the failure
     sentence = models.TextField(blank=True)  # the first problem, in plain words
     signature = models.CharField(max_length=200, blank=True)  # groups failures: class, scenario, JSON path
-    behaviour_seen = models.BooleanField(null=True)  # the behaviour that the scenario provokes; None: none
+    # Whether the behaviour occurred that the scenario is meant to provoke; None: it is meant to provoke none.
+    behaviour_seen = models.BooleanField(null=True)
     avoided = models.BooleanField(default=False)  # task done without the error that the scenario provokes
     verdict = models.JSONField(default=dict)  # the Verdict of evals/types.py as JSON
     first_bad_ordinal = models.PositiveIntegerField(null=True)  # ordinal of the step with the first problem
@@ -141,7 +142,7 @@ class Trial(models.Model, TrialColumns):
     upstream = models.CharField(max_length=120, blank=True)  # the host to which a router sent the request
     fingerprint = models.CharField(max_length=120, blank=True)  # system_fingerprint
     model_echoed = models.CharField(max_length=200, blank=True)  # name of the model
-    tools_dropped = models.BooleanField(default=False)  # the rendered prompt contains no tool
+    tools_dropped = models.BooleanField(default=False)  # the server renders the same prompt without tools
     not_executed = models.BooleanField(default=False)  # an answer had only calls that could not be read or run
     call_expected = models.BooleanField(null=True)  # None: no tool was offered
     cause = models.CharField(max_length=40, blank=True)  # a code of evals/data/wire_causes.json; "" for none

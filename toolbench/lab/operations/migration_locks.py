@@ -1,6 +1,6 @@
 """Warnings before migrations that lock a large table for longer than a second.
 
-The statements of a migration run in one transaction, so each lock is held until the migration ends.
+Unless `atomic` is False, a migration runs in one transaction, so each lock is held until the migration ends.
 """
 
 import re

@@ -194,7 +194,7 @@ def _iter_repair_problems(work: StuckWork) -> Iterator[HealthProblem]:
             "stale",
             f"{work.stale_cells} cell{pluralize(work.stale_cells)} of ended runs "
             f"{pluralize(work.stale_cells, 'was,were')} not recomputed",
-            "Rates and intervals on their pages miss the last trials.",
+            "Rates and intervals of these runs miss the last trials.",
             f"Start a scheduler or a worker; `{build_command('sweep')}` recomputes them at once.",
         )
 

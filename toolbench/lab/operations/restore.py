@@ -64,7 +64,7 @@ class RestoreResult:
     Attributes:
         paused_runs: number of runs that were running; they are paused, so that a user decides when requests are sent.
         paused_schedules: number of schedules that were active, and are paused now.
-        kept_keys: earlier key files with another content, each with its new name.
+        kept_keys: new paths of earlier key files that had another content.
     """
 
     manifest: BackupManifest

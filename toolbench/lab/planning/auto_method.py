@@ -5,8 +5,8 @@ method keeps it; if the probe shows that the endpoint refuses this method, the c
 applicable.
 
 `RunConfig.routing` holds {asked, method, reason, passed: [{method, why}], deprecated, known: {field: {value, source,
-who}}}; `passed` has the methods that were rejected before. `routing` is {} for other methods than `auto`, until the
-method is chosen, and if an error prevented the choice.
+who}}}; `passed` has the methods that were considered and rejected. `routing` is {} for other methods than `auto`,
+until the method is chosen, and if an error prevented the choice.
 """
 
 import logging

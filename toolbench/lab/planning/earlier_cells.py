@@ -22,7 +22,7 @@ _KIND_DESCRIPTIONS = (
     "other models, the same scenario and method",
 )
 MatchKey = tuple[object, ...]
-"""Short name of a kind of similarity, and the values that are equal in all cells of this key."""
+"""Short name of a kind of similarity, and the values that are equal in all its cells, such as ("model", 3)."""
 
 
 @dataclass(frozen=True, slots=True)

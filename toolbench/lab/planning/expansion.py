@@ -117,7 +117,7 @@ def _drop_repeats(values: Iterable[T]) -> list[T]:
 
 
 def _check_size(min_trials: int) -> None:
-    """Raise LaunchError if the run, which has at least `min_trials` trials, would have more than MAX_RUN_TRIALS."""
+    """Raise LaunchError if the minimum number of trials of the run is greater than MAX_RUN_TRIALS."""
     if min_trials > MAX_RUN_TRIALS:
         sentence = (
             f"The run would have more than {MAX_RUN_TRIALS:,} trials. Choose fewer settings, scenarios or trials."
@@ -286,7 +286,7 @@ def _assemble_plan(
     if request.until.get("rule") == "best" and max(count_applicable_cells(cells).values(), default=0) < 2:
         raise LaunchError({"until": ["Finding the best needs at least two configurations: choose another one."]})
     first_trials = count_initial_repeats(request)
-    limit = request.request_cap if request.request_cap is not None else 2**62
+    limit = request.request_cap if request.request_cap is not None else 2**62  # more than any plan sends
     paid_requests: dict[str, int] = defaultdict(int)
     for name, max_requests in _iter_paid_requests(configs, cells):
         paid_requests[name] = min(limit, paid_requests[name] + max_requests * request.trials)
