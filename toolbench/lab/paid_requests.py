@@ -1,4 +1,4 @@
-"""Paid requests: what a model costs, which requests may cost money, when a user has to confirm them."""
+"""Paid requests: what a model costs, which requests may cost money, and when a user has to confirm them."""
 
 from collections.abc import Mapping
 from functools import lru_cache

@@ -101,5 +101,5 @@ def _close_input(process: subprocess.Popen[bytes]) -> None:
 
 
 def read_last_line(file: Path) -> str:
-    """Return the last line of a program's output that is not blank; "" if the output is empty."""
+    """Return the last line of a program's output that is not blank; "" if there is none."""
     return file.read_text(errors="replace").strip().rpartition("\n")[2]

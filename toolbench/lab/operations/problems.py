@@ -17,7 +17,7 @@ from toolbench.lab.sql import load_statement
 from toolbench.lab.traces.search_text import GATEWAY_TRACES, TRIALS, TextSource, get_text_lag
 from toolbench.lab.worker.health import Health, ProcessStatus
 
-SETTLE_SECONDS = 60  # a sweep runs every 10 s, so what is not repaired after a minute is a problem
+SETTLE_SECONDS = 60  # a sweep runs every 10 s by default, so what is not repaired by then is a problem
 MAX_WAIT_SECONDS = 120  # wait of a provider's next trial while none of its trials is running
 MAX_CLOCK_SECONDS = 2.0  # difference of a clock from the database's
 MAX_TEXT_LAG_SECONDS = 300

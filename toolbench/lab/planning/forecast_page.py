@@ -35,7 +35,8 @@ def estimate_remaining(run: Run) -> Estimate | None:
     """Estimate the open trials of a run, with up to four queries.
 
     Returns:
-        The estimate; None if the run is neither running nor paused, no trial is open, or as in `estimate_trials`.
+        The estimate; None if the run is neither running nor paused, no trial is open or may still be added, or as in
+        `estimate_trials`.
     """
     if run.state not in (Run.State.RUNNING, Run.State.PAUSED):
         return None

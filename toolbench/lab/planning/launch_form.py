@@ -83,6 +83,7 @@ class ProviderChoices:
     """The models of one provider.
 
     Attributes:
+        provider: name of the provider.
         open: whether the list of models is expanded; otherwise only chosen models and search results are shown.
         unavailable_reason: why the provider is not available; "" if it is.
     """
@@ -238,7 +239,8 @@ def _collapse_lists(
 
     Args:
         visible: choices that are always shown.
-        collapsed: the title for one choice and for several, and the choices, of each collapsed list.
+        collapsed: ((noun in the singular, noun in the plural), choices) of each collapsed list, whose title is the
+            number of its choices with the noun.
     """
     lists = (
         ChoiceList(choices, f"{len(choices)} {singular if len(choices) == 1 else plural}")
