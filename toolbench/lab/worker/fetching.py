@@ -25,7 +25,7 @@ from toolbench.lab.worker.trial_plan import (
 
 logger = logging.getLogger(__name__)
 
-MAX_CLAIMED_TRIALS = 64
+MAX_CLAIMED_TRIALS = 128
 ACCESS_CACHE_SECONDS = 1.0  # time after which address, key and budget of the provider are read again
 NO_LIMIT = 2**31  # number of trials that a provider without a budget may start
 

@@ -19,7 +19,7 @@ from uuid import UUID
 MAX_UNSTORED_TRIALS = 500  # finished trials that are not stored; from this number on, no slot is handed over
 # As many trials are claimed ahead as finish in this time. More are claimed once half of them have a slot.
 AHEAD_SECONDS = 1.0
-MAX_WAITING_TRIALS = 128
+MAX_WAITING_TRIALS = 256
 _MIN_RATE_SECONDS, _MAX_RATE_SECONDS = 0.5, 2.0  # shortest and longest time over which finished trials are counted
 
 
