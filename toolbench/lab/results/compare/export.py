@@ -1,7 +1,7 @@
 """Tables of comparisons for export.
 
-A comparison of two sides has a row for all trials, for each stratum and for each metric of calls. A comparison of more
-sides has a row for each side.
+The table of two sides has one row for all trials, one for each stratum and one for each metric of calls. The table of
+more sides has one row for each side.
 """
 
 from collections import Counter
@@ -44,16 +44,16 @@ def export_sides(query: CompareQuery) -> ExportTable:
 
 
 def export_baseline(comparison: BaselineComparison) -> ExportTable:
-    """Return a row for each side, the baseline first.
+    """Return a table with one row for each side, the baseline first.
 
-    Differences are fractions, the side less the baseline; `low` and `high` are simultaneous over all sides. None is a
-    value that is unknown or was not computed.
+    Differences are fractions, the side less the baseline. `low` and `high` are the ends of their intervals, which are
+    simultaneous over all sides. None is a value that is unknown or was not computed.
     """
     notes = (
         f"{SUCCESS_METRICS[comparison.query.metric]}; each side less the baseline {comparison.baseline.name}.",
         f"low, high and p are corrected for {comparison.comparisons} differences (Bonferroni); result uses them.",
-        "k and n count the scenarios and settings that a side shares with the baseline; baseline_k and baseline_n are "
-        "those of the baseline.",
+        "k and n count trials in the scenarios and settings that a side shares with the baseline; baseline_k and "
+        "baseline_n count those of the baseline. In a paired comparison, only shared instances count.",
         *comparison.warnings,
     )
     title = f"{len(comparison.others)} sides against {comparison.baseline.name}"
@@ -63,13 +63,14 @@ def export_baseline(comparison: BaselineComparison) -> ExportTable:
 def _build_side_row(row: SideRow) -> tuple[Value, ...]:
     compared, figures = row.compared, row.figures
     difference = compared.difference if compared else None
-    bounds = (difference.value, difference.low, difference.high, difference.p) if difference else (None,) * 4
+    difference_values = (difference.value, difference.low, difference.high, difference.p) if difference else (None,) * 4
     baseline_counts = (compared.first.k, compared.first.n) if compared else (None, None)
-    cost = (figures.cost.value, figures.cost.low, figures.cost.high) if figures.cost else (None,) * 3
-    times = (*list_quantile_values(figures.p50), *list_quantile_values(figures.p95))
+    cost_values = (figures.cost.value, figures.cost.low, figures.cost.high) if figures.cost else (None,) * 3
+    time_values = (*list_quantile_values(figures.p50), *list_quantile_values(figures.p95))
     return (
-        row.name, row.is_baseline, *_build_rate_values(row.rate), *baseline_counts, *bounds, row.result,
-        row.how or None, row.left_out, row.shared_trials, figures.simulated, *times, figures.tokens_out, *cost,
+        row.name, row.is_baseline, *_build_rate_values(row.rate), *baseline_counts, *difference_values,
+        row.result, row.how or None, row.left_out, row.shared_trials, figures.simulated, *time_values,
+        figures.tokens_out, *cost_values,
     )  # fmt: skip
 
 
@@ -94,55 +95,59 @@ def export_pair(comparison: Comparison) -> ExportTable:
 
 def _build_rows(comparison: Comparison) -> Iterator[tuple[Value, ...]]:
     simulated = any(side.simulated for side in comparison.sides)
-    retries = {scenario: sides for scenario, *sides in comparison.retries}  # not counted by stratum
-    stratum_counts = Counter(row.scenario for row in comparison.rows)
+    # Retries are counted by scenario, not by stratum; "" stands for all trials and is the only key for one scenario.
+    retries_by_scenario = {scenario: counts for scenario, *counts in comparison.retries}
+    strata_per_scenario = Counter(row.scenario for row in comparison.rows)
     yield (
         *_build_row(("whole", "", ""), comparison.whole, simulated),
-        *_build_retry_values(retries[""]),
+        *_build_retry_values(retries_by_scenario[""]),
         *_build_time_values(comparison),
     )
     for row in comparison.rows:
-        is_whole_scenario = stratum_counts[row.scenario] == 1
-        row_retries = retries.get(row.scenario, retries[""]) if is_whole_scenario else None
+        is_whole_scenario = strata_per_scenario[row.scenario] == 1
+        retries = retries_by_scenario.get(row.scenario, retries_by_scenario[""]) if is_whole_scenario else None
         labels = ("by scenario", row.scenario, row.label)
-        yield (*_build_row(labels, row.compared, simulated), *_build_retry_values(row_retries), *_EMPTY_TIMES)
+        yield (*_build_row(labels, row.compared, simulated), *_build_retry_values(retries), *_EMPTY_TIMES)
     for call in comparison.secondary.calls:
         labels = (call.metric.label, "", "")
         yield (*_build_row(labels, call.compared, simulated), *_build_retry_values(None), *_EMPTY_TIMES)
 
 
-def _build_retry_values(sides: Sequence[RetryCounts] | None) -> tuple[Value, ...]:
-    """Return _RETRY_COLUMNS of both sides; None if they are unknown or not counted for this row."""
-    pair = sides or (None, None)
+def _build_retry_values(retries: Sequence[RetryCounts] | None) -> tuple[Value, ...]:
+    """Return the values of _RETRY_COLUMNS, each for both sides; unknown values are None.
+
+    Args:
+        retries: the counts of both sides; None for a row without counts, whose values are all None.
+    """
     return tuple(
-        getattr(side, name) if side is not None and side.retries_known else None
+        getattr(counts, name) if counts is not None and counts.retries_known else None
         for name in _RETRY_COLUMNS
-        for side in pair
+        for counts in retries or (None, None)
     )
 
 
 def _build_time_values(comparison: Comparison) -> tuple[Value, ...]:
-    """Return TIME_COLUMNS; None if times are not compared."""
+    """Return the values of TIME_COLUMNS; all are None if times are not compared or a side has no answered trial."""
     if not comparison.secondary.times:
         return _EMPTY_TIMES
     differences = (row.difference for row in comparison.secondary.times)
     quantiles = (
-        side
+        quantile
         for difference in differences
-        for side in ((difference.first, difference.second) if difference else (None, None))
+        for quantile in ((difference.first, difference.second) if difference else (None, None))
     )
     return tuple(value for quantile in quantiles for value in list_quantile_values(quantile))
 
 
 def _build_row(labels: tuple[Value, Value, Value], compared: RateComparison, simulated: bool) -> tuple[Value, ...]:
-    """Return the columns up to `difference_shown`.
+    """Return the values of the columns up to `difference_shown`.
 
-    `low`, `high` and `p` are those of the comparison alone. `p_corrected`, `says`, `difference_shown` and the
-    simultaneous bounds are corrected for the number of comparisons in its family.
+    `low`, `high` and `p` are not corrected for other comparisons. `p_corrected`, `says`, `difference_shown` and the
+    simultaneous bounds are corrected for the number of comparisons in the family of the row.
 
     Args:
         labels: values of the columns `what`, `scenario` and `stratum`.
-        compared: the comparison.
+        compared: rates of both sides and their difference.
         simulated: whether any trial of the sides has a simulated model.
     """
     corrected = compared.difference
@@ -156,13 +161,13 @@ def _build_row(labels: tuple[Value, Value, Value], compared: RateComparison, sim
 
 
 def _build_rate_values(rate: Rate) -> tuple[Value, ...]:
-    """Return successes, trials and the bounds of the interval, which are None if the interval is withheld."""
+    """Return numerator, denominator and both ends of the interval; the ends are None if the interval is withheld."""
     return (rate.k, rate.n, None, None) if rate.withheld else (rate.k, rate.n, rate.low, rate.high)
 
 
 def _describe_required_trials(required: RequiredTrials) -> str:
-    opening = f"{required.more} more trials a side would" if required.more else "These numbers of trials"
-    return f"{opening} find a difference of {required.points} points in 4 of 5 comparisons."
+    opening = f"{required.more} more trials a side would" if required.more else "The numbers of trials here"
+    return f"{opening} find a difference of {required.points} percentage points in 4 of 5 comparisons."
 
 
 def _build_notes(comparison: Comparison) -> tuple[str, ...]:
@@ -177,7 +182,7 @@ def _build_notes(comparison: Comparison) -> tuple[str, ...]:
         _describe_required_trials(comparison.required_trials),
         "low, high and p belong to one comparison alone. p_corrected, low_simultaneous and high_simultaneous are "
         "corrected for the number of comparisons in the family (Bonferroni); the columns says and difference_shown use "
-        "them. There are three families: the row whole, the rows by scenario, and the rows of calls with times and "
-        "cost.",
+        "them. There are three families: the row “whole”; the rows “by scenario”; and the rows of calls, together with "
+        "times and cost.",
         *comparison.warnings,
     )

@@ -32,8 +32,8 @@ class InstanceCell:
         distinct_answers: number of different answers.
         trial_count: number of trials in any state.
         trials_query: query string of the list of these trials.
-        trial_pair: primary keys of a trial of this side and of one of the baseline, if possible one that passed and
-            one that did not; None for the baseline, and if either side has no trial that passed, failed or had an
+        trial_pair: primary keys of a trial of this side and a trial of the baseline; if possible, exactly one of them
+            passed. None for the baseline itself, and if the baseline has no trial that passed, failed or had an
             infrastructure error.
     """
 
@@ -54,7 +54,7 @@ class InstanceCell:
 
 @dataclass(frozen=True, slots=True)
 class InstanceRow:
-    """An instance, or all repeats of the published wording or a test case, on every side.
+    """An instance, or all repeats of the published wording or of a test case, on every side.
 
     Attributes:
         instance: seed of the instance; None for the published wording and for test cases.
@@ -76,7 +76,7 @@ class InstanceGrid:
         rows: at most MAX_GRID_ROWS instances, sorted by scenario, version and seed.
         total: number of all instances.
         differing: number of instances whose share of successes differs between sides.
-        shows_all: whether instances without a difference are among the rows.
+        shows_all: whether the table also has instances without a difference.
     """
 
     rows: tuple[InstanceRow, ...]
@@ -101,7 +101,7 @@ class InstanceGrid:
 
 
 def get_instance_grid(comparison: BaselineComparison) -> InstanceGrid:
-    """Return the instances of a comparison with one query, or with none if there are no rows."""
+    """Return the table of instances by side with one SQL query, or with none if there are no rows."""
     counts_by_side = [
         _sum_by_instance(comparison.pool.select(strata), comparison.query.metric) for strata in comparison.strata
     ]
@@ -109,8 +109,8 @@ def get_instance_grid(comparison: BaselineComparison) -> InstanceGrid:
     differing = [key for key in keys if _has_difference(counts.get(key) for counts in counts_by_side)]
     shows_all = comparison.query.instances == "all"
     shown_keys = (keys if shows_all else differing)[:MAX_GRID_ROWS]
-    sums = _read_trial_sums(comparison, shown_keys) if shown_keys else {}
-    rows = tuple(_build_grid_row(comparison, key, counts_by_side, sums) for key in shown_keys)
+    aggregates = _read_trial_aggregates(comparison, shown_keys) if shown_keys else {}
+    rows = tuple(_build_grid_row(comparison, key, counts_by_side, aggregates) for key in shown_keys)
     return InstanceGrid(rows, len(keys), len(differing), shows_all)
 
 
@@ -125,16 +125,20 @@ def _sum_by_instance(strata: Iterable[StratumCounts], metric: str) -> Mapping[In
 
 
 def _has_difference(counts: Iterable[tuple[int, int] | None]) -> bool:
-    """Return whether the shares of (successes, trials) differ; None and counts without trials are skipped."""
+    """Return whether the shares of successes differ between sides.
+
+    Args:
+        counts: (successes, trials) of each side. None and counts without trials are ignored.
+    """
     return len({count[0] / count[1] for count in counts if count and count[1]}) > 1
 
 
-def _read_trial_sums(
+def _read_trial_aggregates(
     comparison: BaselineComparison, keys: Sequence[InstanceKey]
 ) -> Mapping[tuple[int, InstanceKey], dict[str, Any]]:
-    """Return _TRIAL_AGGREGATES over trials in any state, by index of the side and instance.
+    """Return the values of _TRIAL_AGGREGATES over trials in any state, by (index of the side, instance).
 
-    The function sends one query. A side without a trial of an instance has no entry for it.
+    The function sends one SQL query. A side without a trial of an instance has no entry for it.
     """
     query, pool = comparison.query, comparison.pool
     seeds = [seed for _, _, seed in keys if seed is not None]
@@ -162,26 +166,28 @@ def _build_grid_row(
     comparison: BaselineComparison,
     key: InstanceKey,
     counts_by_side: Sequence[Mapping[InstanceKey, tuple[int, int]]],
-    sums: Mapping[tuple[int, InstanceKey], dict[str, Any]],
+    aggregates: Mapping[tuple[int, InstanceKey], dict[str, Any]],
 ) -> InstanceRow:
     """Return the row of an instance.
 
     Args:
-        comparison: the comparison.
+        comparison: the comparison of all sides.
         key: the instance.
         counts_by_side: results of `_sum_by_instance`, the baseline first.
-        sums: result of `_read_trial_sums`.
+        aggregates: result of `_read_trial_aggregates`.
     """
-    baseline_sums = sums.get((0, key))
+    baseline_aggregates = aggregates.get((0, key))
     cells = tuple(
         InstanceCell(
             *counts[key],
-            distinct_answers=side_sums["distinct_answers"],
-            trial_count=side_sums["trial_count"],
+            distinct_answers=side_aggregates["distinct_answers"],
+            trial_count=side_aggregates["trial_count"],
             trials_query=_build_trials_query(comparison.query, index, key, comparison.pool),
-            trial_pair=_choose_trial_pair(side_sums, baseline_sums) if index and baseline_sums else None,
+            trial_pair=_choose_trial_pair(side_aggregates, baseline_aggregates)
+            if index and baseline_aggregates
+            else None,
         )
-        if key in counts and (side_sums := sums.get((index, key)))
+        if key in counts and (side_aggregates := aggregates.get((index, key)))
         else None
         for index, counts in enumerate(counts_by_side)
     )
@@ -189,7 +195,7 @@ def _build_grid_row(
 
 
 def _choose_trial_pair(side: Mapping[str, Any], baseline: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Return a trial of the side and one of the baseline, if possible one that failed and one that passed.
+    """Return a trial of a side and a trial of the baseline; if possible, exactly one of them passed.
 
     An infrastructure error counts as a failure.
 
@@ -198,7 +204,7 @@ def _choose_trial_pair(side: Mapping[str, Any], baseline: Mapping[str, Any]) -> 
         baseline: values of _TRIAL_AGGREGATES for the baseline.
 
     Returns:
-        The primary keys of both trials; None if the side or the baseline has no trial with one of these outcomes.
+        The primary keys of both trials; None if the side or the baseline has no trial that passed or failed.
     """
     for side_name, baseline_name in (("failed_id", "passed_id"), ("passed_id", "failed_id")):
         if side[side_name] and baseline[baseline_name]:

@@ -1,4 +1,4 @@
-"""Matching of the strata of two sides. Groups, instance kinds and scenario versions are never pooled."""
+"""Matching of the strata of two sides. Scenario groups, instance kinds and scenario versions are never pooled."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from toolbench.lab.metrics.scenario_groups import DEFAULT_GROUP
 from toolbench.lab.results.compare.strata import STRATUM_FIELDS, StratumCounts
 
-StratumKey = tuple[object, ...]
+StratumKey = tuple[object, ...]  # scenario, then the values of the STRATUM_FIELDS not in `ComparisonCounts.differing`
 StrataByKey = Mapping[StratumKey, tuple[StratumCounts, ...]]
 
 
@@ -16,17 +16,18 @@ class ComparisonCounts:
     """Counts of both sides by stratum and instance.
 
     Attributes:
-        metric: name of the metric whose successes are counted.
+        metric: the metric that is compared: a key of SUCCESS_METRICS or RATIO_COLUMNS.
         group: the scenario group that is compared.
         kind: the instance kind that is compared.
-        groups: scenario groups that both sides have, the most frequent first.
-        kinds: instance kinds that both sides have in the scenario group, the most frequent first.
-        differing: names of STRATUM_FIELDS in which the sides have no value in common; strata do not depend on these.
+        groups: scenario groups that both sides have, the one with the most counts on the first side first.
+        kinds: instance kinds that both sides have in `group`, in the same order.
+        differing: names of STRATUM_FIELDS in which the sides have no value in common; these fields do not divide
+            strata.
         first: the counts of the first side by stratum.
         second: the counts of the second side by stratum.
         left_out: number of strata that only one side has, without those of `left_out_versions`.
         left_out_versions: scenario versions that are not compared because the other side has other versions of the
-            scenario, each with the name of its side.
+            scenario, such as "weather version 2 (first side)".
     """
 
     metric: str
@@ -57,8 +58,8 @@ class PoolChoice:
     """The scenario group and the instance kind that are compared; others are never pooled with them.
 
     Attributes:
-        groups: groups to choose from, the most frequent first.
-        kinds: instance kinds to choose from, the most frequent first.
+        groups: groups to choose from, the one with the most counts of the baseline first.
+        kinds: instance kinds to choose from, in the same order.
     """
 
     group: str
@@ -74,16 +75,16 @@ class PoolChoice:
 def choose_pool(
     first: Sequence[StratumCounts], others: Sequence[StratumCounts], group: str = "", kind: str = ""
 ) -> PoolChoice:
-    """Choose a scenario group and an instance kind in which there are counts of both arguments.
+    """Choose a scenario group and an instance kind that the baseline and at least one other side have.
 
     Args:
         first: counts of the baseline.
         others: counts of all other sides together.
-        group: group to choose if both have it; otherwise the default group or the most frequent one is chosen.
-        kind: instance kind to choose if both have it; otherwise the most frequent one is chosen.
+        group: group to choose if possible; otherwise the default group is chosen, or else the first possible group.
+        kind: instance kind to choose if possible; otherwise the first possible one is chosen.
 
     Returns:
-        The choice; its group or kind is "" if they have none in common.
+        The choice; its group or kind is "" if none is possible.
     """
     groups = _list_common((stratum.group for stratum in first), (stratum.group for stratum in others))
     if group not in groups:
@@ -98,37 +99,37 @@ def match_sides(
 ) -> ComparisonCounts:
     """Group the counts of both sides by the strata in which they can be compared.
 
-    Neither scenario groups nor instance kinds are pooled. If the sides have a version of any scenario in common,
+    Only one scenario group and one instance kind are compared. If the sides have a version of any scenario in common,
     versions are separate strata; otherwise, each side counts only the newest version of each shared scenario.
 
     Args:
         first: counts of the first side.
         second: counts of the second side.
-        metric: name of the success metric.
-        group: the scenario group; if it is not on both sides, the default or the most frequent one is used.
-        kind: the instance kind; if it is not on both sides, the most frequent one is used.
+        metric: a key of SUCCESS_METRICS.
+        group: the scenario group, chosen as in `choose_pool`.
+        kind: the instance kind, chosen as in `choose_pool`.
     """
     choice = choose_pool(first, second, group, kind)
     first, second = (choice.select(side) for side in (first, second))
     differing = tuple(name for name in STRATUM_FIELDS if _has_no_common_value(first, second, name))
-    shared = tuple(name for name in STRATUM_FIELDS if name not in differing)
-    first_by_key, second_by_key = _group_by_stratum(first, shared), _group_by_stratum(second, shared)
+    shared_names = tuple(name for name in STRATUM_FIELDS if name not in differing)
+    first_by_key, second_by_key = _group_by_stratum(first, shared_names), _group_by_stratum(second, shared_names)
     if "version" in differing:
         first_by_key, second_by_key = (
             _keep_newest_versions(first_by_key, second_by_key),
             _keep_newest_versions(second_by_key, first_by_key),
         )
-    uncompared = (
+    uncompared_by_side = (
         _find_uncompared_versions(first, second, first_by_key, second_by_key),
         _find_uncompared_versions(second, first, second_by_key, first_by_key),
     )
-    unmatched = (
-        _count_unmatched(first_by_key, second_by_key, uncompared[0]),
-        _count_unmatched(second_by_key, first_by_key, uncompared[1]),
+    unmatched_counts = (
+        _count_unmatched(first_by_key, second_by_key, uncompared_by_side[0]),
+        _count_unmatched(second_by_key, first_by_key, uncompared_by_side[1]),
     )
     uncompared_names = tuple(
         f"{scenario} version {version} ({side} side)"
-        for side, versions in zip(("first", "second"), uncompared, strict=True)
+        for side, versions in zip(("first", "second"), uncompared_by_side, strict=True)
         for scenario, version in sorted(versions)
     )
     return ComparisonCounts(
@@ -140,13 +141,13 @@ def match_sides(
         differing,
         first_by_key,
         second_by_key,
-        sum(unmatched),
+        sum(unmatched_counts),
         uncompared_names,
     )
 
 
 def _list_common(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
-    """Return the values that both have, the one that is most frequent in `first` first."""
+    """Return the values that are in both arguments, in descending order of their frequency in `first`."""
     counts, other_counts = Counter(first), set(second)
     return tuple(name for name, _ in counts.most_common() if name in other_counts)
 
@@ -159,28 +160,28 @@ def _has_no_common_value(first: Sequence[StratumCounts], second: Sequence[Stratu
     if name != "version":
         return {stratum.settings[name] for stratum in first}.isdisjoint(stratum.settings[name] for stratum in second)
     common_scenarios = {stratum.scenario for stratum in first} & {stratum.scenario for stratum in second}
-    return bool(common_scenarios) and _list_versions(first).isdisjoint(_list_versions(second))
+    return bool(common_scenarios) and _collect_versions(first).isdisjoint(_collect_versions(second))
 
 
-def _list_versions(strata: Iterable[StratumCounts]) -> set[tuple[str, int]]:
+def _collect_versions(strata: Iterable[StratumCounts]) -> set[tuple[str, int]]:
     return {(stratum.scenario, stratum.settings["version"]) for stratum in strata}
 
 
-def _group_by_stratum(strata: Iterable[StratumCounts], shared: Sequence[str]) -> StrataByKey:
-    """Return the counts by scenario and the values of the settings in `shared`."""
+def _group_by_stratum(strata: Iterable[StratumCounts], shared_names: Sequence[str]) -> StrataByKey:
+    """Return the counts by scenario and the values of the settings `shared_names`."""
     strata_by_key: dict[StratumKey, list[StratumCounts]] = defaultdict(list)
     for stratum in strata:
-        strata_by_key[stratum.scenario, *(stratum.settings[name] for name in shared)].append(stratum)
+        strata_by_key[stratum.scenario, *(stratum.settings[name] for name in shared_names)].append(stratum)
     return {key: tuple(strata) for key, strata in strata_by_key.items()}
 
 
 def _keep_newest_versions(side: StrataByKey, other_side: StrataByKey) -> StrataByKey:
-    """Return the side with only the newest version of each scenario that has strata on both sides.
+    """Return the counts of a side with only one version of each scenario that has a stratum on both sides.
 
-    Versions in other strata do not count as the newest. Other scenarios keep all their versions.
+    It is the newest version that the side has in such strata. Other scenarios keep all their versions.
     """
     newest: dict[str, int] = {}
-    for scenario, version in _list_versions(stratum for key in side if key in other_side for stratum in side[key]):
+    for scenario, version in _collect_versions(stratum for key in side if key in other_side for stratum in side[key]):
         newest[scenario] = max(version, newest.get(scenario, version))
     newest_by_key = {
         key: tuple(
@@ -203,20 +204,20 @@ def _find_uncompared_versions(
     Args:
         strata: all counts of the side.
         other_strata: all counts of the other side.
-        side: the counts of the side by stratum, as they are compared.
-        other_side: the counts of the other side by stratum, as they are compared.
+        side: the counts of the side that are left for comparison, by stratum.
+        other_side: the same counts of the other side.
     """
     compared, other_versions = (
-        _list_versions(stratum for key in side if key in other_side for stratum in side[key]),
-        _list_versions(other_strata),
+        _collect_versions(stratum for key in side if key in other_side for stratum in side[key]),
+        _collect_versions(other_strata),
     )
     other_scenarios = {scenario for scenario, _ in other_versions}
-    return {pair for pair in _list_versions(strata) - compared - other_versions if pair[0] in other_scenarios}
+    return {pair for pair in _collect_versions(strata) - compared - other_versions if pair[0] in other_scenarios}
 
 
 def _count_unmatched(side: StrataByKey, other_side: StrataByKey, uncompared: set[tuple[str, int]]) -> int:
     """Return how many strata only this side has.
 
-    Strata whose (scenario, version) pairs are all in `uncompared` do not count, because they are named instead.
+    Strata whose (scenario, version) pairs are all in `uncompared` do not count, because `left_out_versions` names them.
     """
-    return sum(key not in other_side and not _list_versions(strata) <= uncompared for key, strata in side.items())
+    return sum(key not in other_side and not _collect_versions(strata) <= uncompared for key, strata in side.items())
