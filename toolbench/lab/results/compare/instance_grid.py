@@ -145,7 +145,7 @@ def _read_trial_aggregates(
     condition = Q(scenario__in={key[0] for key in keys}, cell__scenario_group=pool.group, instance_kind=pool.kind)
     condition &= Q(instance=None) | Q(instance__in=seeds)
     parts = [
-        filter_side_trials(side, demo=query.demo, chosen=query.chosen, is_finished=False)
+        filter_side_trials(side, demo=query.demo, chosen=query.chosen, finished_only=False)
         .annotate(_side=Value(index, IntegerField()), instance=INSTANCE).filter(condition)
         .values("_side", *_KEY_COLUMNS).annotate(**_TRIAL_AGGREGATES)
         for index, side in enumerate(query.sides)

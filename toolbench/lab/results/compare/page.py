@@ -20,7 +20,7 @@ from toolbench.lab.results.compare.seed_support import describe_seed_support
 from toolbench.lab.results.compare.statistics import find_instances_by_change
 from toolbench.lab.results.compare.strata import STRATUM_FIELDS, StratumCounts
 
-MAX_CHANGED_INSTANCES = 10  # of each change
+MAX_CHANGED_INSTANCES = 10  # that regressed, and as many that were fixed
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class ComparePage:
     """A comparison of two sides with its details.
 
     Attributes:
-        diagnosis: None unless one canonical model is compared at two providers.
+        diagnosis: the diagnosis of one canonical model at two providers; None for other sides.
         noise_measurements: A/A comparisons of the runs of both sides.
         changed_instances: instances that regressed, then those that were fixed, at most MAX_CHANGED_INSTANCES of each.
         seed_support: sentences about the sampling seed; "" if nothing is paired.
@@ -64,10 +64,9 @@ class SidesPage:
     """All sides of a query against its baseline.
 
     Attributes:
-        comparison: the comparison, without the counts by stratum.
+        comparison: the comparison of all sides; its `strata` are empty.
         pair: details of a comparison of two sides; None for more sides.
-        plan_query: query string that prefills the form of a run with the trials that the sides lack; "" if there is
-            no such run.
+        plan_query: query string with which the launch form plans the trials that the sides lack; "" if there is none.
     """
 
     comparison: BaselineComparison
@@ -80,10 +79,10 @@ _pages: VersionCache[SidesPage] = VersionCache(max_entries=8)
 
 
 def get_sides_page(query: CompareQuery) -> SidesPage:
-    """Return all sides of the query.
+    """Return the page of all sides of the query.
 
-    The figures are kept in memory until those of a run in scope change. Diagnosis and seed support are computed anew,
-    because they also depend on presets and probes.
+    The figures are kept in memory until those of a run in scope change. Diagnosis and seed support are computed on
+    each call, because they also depend on presets and probes.
     """
     version = find_pool_version(_build_run_condition(query))
     page = _pages.get(version, query.query(), lambda: _build_sides_page(query))
@@ -129,7 +128,14 @@ def _add_diagnosis(pair: ComparePage) -> ComparePage:
 
 
 def _list_changed_instances(comparison: Comparison, change: str) -> tuple[ChangedInstance, ...]:
-    """Return the instances with this change, "regressed" or "fixed", with two queries, or none without any."""
+    """Return instances with a change, at most MAX_CHANGED_INSTANCES.
+
+    The function sends two SQL queries, or none if there is no such instance.
+
+    Args:
+        comparison: the comparison of two sides.
+        change: "regressed" or "fixed".
+    """
     keys = find_instances_by_change(comparison.counts, change, MAX_CHANGED_INSTANCES)
     if not keys:
         return ()
@@ -147,14 +153,15 @@ def _find_trial_ids(
 ) -> dict[StratumKey, int]:
     """Return the primary key of one trial of each instance on a side.
 
-    The keys are strata with the seed of the instance appended. An instance without such a trial is absent.
+    The keys of the result are strata with the seed of the instance appended. An instance without a trial with the
+    required outcome is absent.
 
     Args:
-        comparison: the comparison.
+        comparison: the comparison of two sides.
         side: index of the side.
         keys: (stratum, seed of the instance) pairs.
-        has_failed: whether the trials failed, or had an infrastructure error if the metric counts these; otherwise they
-            passed.
+        has_failed: True for trials that failed, or had an infrastructure error if the metric counts these; False for
+            trials that passed.
     """
     trials = comparison.trials[side].filter(instance_seed__in=[instance for _, instance in keys])
     failures = [Trial.Outcome.FAIL, *([Trial.Outcome.INFRA] if comparison.query.metric == "delivered" else [])]

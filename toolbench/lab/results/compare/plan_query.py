@@ -16,12 +16,14 @@ _OPTION_BY_STREAMS = {streams: option for option, streams in STREAMS_BY_OPTION.i
 
 
 def build_plan_query(comparison: BaselineComparison) -> str:
-    """Return the query string of a run with the trials that the sides lack, with one SQL query.
+    """Return the query string with which the launch form plans the trials that the sides lack.
+
+    The function sends at most one SQL query.
 
     Returns:
-        The query string; "" if the sides lack no trials, or if the launch form cannot plan them in one run: a
-        configuration has an unknown example set, has no model here or is of the playground; the tool-use modes differ;
-        or the plan has more than MAX_CELL_TRIALS per cell, or its query string more than MAX_QUERY_CHARACTERS.
+        The query string; "" if the sides lack no trials or have none, and if the launch form cannot plan them in one
+        run. It cannot if a configuration has an unknown example set, has no model here or is of the playground, if the
+        tool-use modes differ, or if the plan exceeds MAX_CELL_TRIALS or the query string MAX_QUERY_CHARACTERS.
     """
     strata_by_side = [comparison.pool.select(strata) for strata in comparison.strata]
     cell_ids = collect_cell_ids(chain.from_iterable(strata_by_side))
@@ -51,10 +53,10 @@ def build_launch_query(
     Settings that a run has only once are those of the first configuration.
 
     Args:
-        configs: at least one configuration, with their runs; each has a model.
+        configs: at least one configuration. Each has a model, and its run is loaded.
         strategies: strategies of the new run, in place of those of the configurations.
         scenarios: slugs of the scenarios.
-        trials_per_cell: number of trials.
+        trials_per_cell: trials of each configuration in each scenario.
     """
     run = configs[0].run
     pairs: list[tuple[str, object]] = [("strategies", name) for name in sorted(strategies)]

@@ -48,25 +48,25 @@ class PublishedSide:
 
     @property
     def result(self) -> str:
-        """Return "baseline", or "better" or "worse"; "cannot tell" without a significant difference."""
+        """Return "better" or "worse" for a significant difference, else "cannot tell"; "baseline" for the baseline."""
         if self.compared is None:
             return "baseline"
         return self.compared.result_text if self.compared.differs else "cannot tell"
 
     @property
     def mark(self) -> str:
-        """Return the outcome whose mark stands for the result."""
+        """Return the trial outcome whose mark the page shows for the result, such as "pass" for "better"."""
         return RESULT_MARKS.get(self.result, "na")
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedComparison(ComparedRows[PublishedSide]):
-    """Rows of the published matrix against a baseline, which is the only row if no other one was chosen.
+    """Rows of the published matrix against a baseline. There may be no row but the baseline.
 
     Attributes:
         query: the query with these sides.
         other_values: (key, name) of the rows that are not sides and can be added.
-        next_letter: prefix of the parameter that adds a side; "" if there are as many as possible.
+        next_letter: letter of the side that can be added; "" if there are MAX_SIDES sides.
         is_default: whether the sides were chosen by their success, because the URL names none.
         required_trials: the trials that each side needs to detect a difference of `query.points`.
         scenarios: (scenario, success of each side), the control last; None if a success was not published.
@@ -82,7 +82,7 @@ class PublishedComparison(ComparedRows[PublishedSide]):
 
     @property
     def comparisons(self) -> int:
-        """Return the number of differences, for which the intervals are corrected."""
+        """Return the number of differences that are shown together; their intervals are corrected for it."""
         return len(self.others)
 
 
@@ -95,8 +95,8 @@ def compare_published(query: CompareQuery) -> PublishedComparison | None:
     """Compare the published rows that the query names; if it names none, rows with the highest success.
 
     Returns:
-        The comparison; None without a published matrix or an applicable row, if a named row is unknown, named twice or
-        not applicable, or if a side is not a published row.
+        The comparison; None if no published matrix is loaded, if it has no applicable row, if a named row is unknown,
+        not applicable or named twice, or if the query names a side that is not a published row.
     """
     published = get_published_matrix()
     if published is None:
@@ -121,17 +121,17 @@ def compare_published(query: CompareQuery) -> PublishedComparison | None:
 
 
 def _list_keys(query: CompareQuery) -> list[str]:
-    """Return the key of the row of each side that has values; "p" for a side that is not a published row."""
+    """Return the row key of each named side, such as "p3"; it is "p" for a side that is not a published row."""
     return [f"p{side.get('published', '').removeprefix('p')}" for side in query.side_values if side]
 
 
 def _list_default_keys(rows: Sequence[PublishedRow]) -> list[str]:
-    """Return the key of the first row of each of the highest success rates, the highest rate first.
+    """Return the keys of the rows with the highest success, the highest first; at most MAX_SCOPE_SIDES.
 
-    There are at most MAX_SCOPE_SIDES. Further rows with the same rate would show no difference.
+    Of rows with the same success, rounded to 0.1 %, only the first is used: the others would show no difference.
     """
-    by_success = {row.tool.axis: row for row in sorted(rows, key=lambda row: row.position, reverse=True)}
-    return [by_success[success].key for success in sorted(by_success, reverse=True)[:MAX_SCOPE_SIDES]]
+    row_by_success = {row.tool.axis: row for row in sorted(rows, key=lambda row: row.position, reverse=True)}
+    return [row_by_success[success].key for success in sorted(row_by_success, reverse=True)[:MAX_SCOPE_SIDES]]
 
 
 def _build_sides(rows: Sequence[PublishedRow]) -> tuple[PublishedSide, ...]:

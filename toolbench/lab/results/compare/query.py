@@ -1,5 +1,7 @@
 """Query of the compare page: the sides, each with values of any axes. The first side is the baseline.
 
+An axis is a property by which trials can be selected, such as the model or the day.
+
 Unreadable values are ignored and, except for `demo` and `scope`, listed in the query. No value raises an error.
 """
 
@@ -17,7 +19,7 @@ AXES = {
     "profile": "Profile", "strategy": "Strategy", "method": "Method", "examples": "Examples", "stream": "Answers",
     "prompt": "Prompt version", "upstream": "Upstream", "day": "Day", "published": "Published row",
 }  # fmt: skip
-SIDE_LETTERS = "abcdefghijkl"  # each side's values have its letter and "_" as their prefix in the URL
+SIDE_LETTERS = "abcdefghijkl"  # each side has a letter; the URL parameter `b_model` is the model of the second side
 MAX_SIDES = len(SIDE_LETTERS)
 SIDE_AXES = (
     "model",
@@ -25,13 +27,13 @@ SIDE_AXES = (
     "profile",
     "method",
     "provider",
-)  # axes whose values can be the sides if the URL names none
+)  # axes whose values can be the sides if the URL names no sides
 SUCCESS_METRICS = {
     "given": "Answered success",
     "delivered": "End-to-end success",
     "first": "First-attempt success",
 }
-# parameters of the API and the command line; those that only change the page's view are not among them
+# parameters of the API and the command line; `by`, `instances` and `scope` are parameters of the page only
 PARAMETER_NAMES = (
     *(f"{side}{axis}" for side in ("", *(f"{letter}_" for letter in SIDE_LETTERS)) for axis in AXES),
     *("metric", "group", "kind", "how", "points", "demo", "scenario", *DATE_NAMES, "upto"),
@@ -54,18 +56,19 @@ class CompareQuery:
         both: values that hold for all sides, by axis.
         a: values of the first side, the baseline, by axis.
         b: values of the second side, by axis.
-        further: values of the other sides, by axis.
-        by: the axis of SIDE_AXES whose values are the sides if the URL names none; "" for the first axis that varies.
+        further: values of the third side and those after it, by axis.
+        by: the axis of SIDE_AXES whose values are the sides if the URL names no sides; "" for the first of SIDE_AXES
+            with several values.
         metric: a key of SUCCESS_METRICS.
         group: the scenario group; "" for the default.
         kind: the instance kind; "" for the default.
         how: "stratified" prevents a paired comparison; "" allows it.
         points: the difference worth detecting, in percentage points.
-        instances: "all" also shows the instances without a difference; "" shows only the others.
-        is_published_scope: whether the sides are published rows if the URL names none.
-        demo: whether sides without a run or configuration have simulated trials.
-        chosen: filter for all sides: scenarios, dates, and models, profiles and strategies if several are chosen. A
-            single model, profile or strategy is in `both`.
+        instances: "" shows only instances with a difference, "all" shows the others too.
+        is_published_scope: whether the sides are published rows if the URL names no sides.
+        demo: whether sides without a run or configuration have simulated trials instead of real ones.
+        chosen: filter for all sides: scenarios, dates and newest run; also models, profiles and strategies, if several
+            of them are chosen. A single model, profile or strategy is in `both`.
         ignored: names of the parameters that could not be read, without `demo` and `scope`.
     """
 
@@ -129,7 +132,7 @@ class CompareQuery:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether the query names sides to compare: all have values, and none is equal to the baseline."""
+        """Return whether the sides can be compared: all have values, and none but the first equals the baseline."""
         baseline, *others = self.sides
         return bool(baseline) and all(side and side != baseline for side in others)
 
@@ -140,7 +143,7 @@ class CompareQuery:
 
     @property
     def runs(self) -> tuple[int, ...]:
-        """Return the primary keys of the runs that hold for all sides; () for all runs."""
+        """Return the primary keys of the runs that are chosen for all sides; () without such a choice."""
         return tuple(int(pk) for pk in self.both.get("run", "").split(",") if pk)
 
     @property
@@ -159,7 +162,11 @@ class CompareQuery:
         return any("published" in side for side in self.sides) or (self.is_published_scope and not self.has_named_sides)
 
     def with_sides(self, sides: Sequence[Mapping[str, str]]) -> "CompareQuery":
-        """Return the query with these values of each side, the baseline first; at least two."""
+        """Return the query with these values of each side, without `by`.
+
+        Args:
+            sides: the values of at least two sides, the baseline first.
+        """
         return replace(self, a=sides[0], b=sides[1], further=tuple(sides[2:]), by="")
 
     def select_pair(self, index: int) -> "CompareQuery":
@@ -249,7 +256,7 @@ def read_config_values(axes: Mapping[str, str]) -> dict[str, str | bool]:
 
 
 def _read_runs(query: QueryParams, name: str) -> str:
-    """Return the values of a parameter, which checkboxes send several times, separated by commas."""
+    """Return the distinct values of a parameter, separated by commas; checkboxes send a parameter several times."""
     return ",".join(dict.fromkeys(filter(None, map(clean_text, query.getlist(name)))))
 
 

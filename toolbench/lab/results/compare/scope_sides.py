@@ -1,4 +1,4 @@
-"""Sides of a comparison whose URL names none: values of an axis that has several values in its scope."""
+"""Sides of a comparison whose URL names no sides: the values of an axis with several values in the scope."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
@@ -28,10 +28,11 @@ class ScopeSides:
 
     Attributes:
         query: the query with its sides; without sides if no axis has several values.
-        axis: the axis whose values are the sides; "" if the sides differ in none or in several axes.
+        axis: the axis whose values are the sides; "" if no axis has several values, or if the URL names sides that are
+            not values of only one axis.
         axes: axes with several values in the scope, of which the user can choose one for the sides.
         other_values: values of the axis that are not sides, in the order in which `get_scope_sides` prefers them.
-        next_letter: prefix of the parameter that adds a side; "" if there are MAX_SIDES sides.
+        next_letter: letter of the side that can be added; "" if there are MAX_SIDES sides.
     """
 
     query: CompareQuery
@@ -50,12 +51,12 @@ class ScopeSides:
 
 
 def get_scope_sides(query: CompareQuery) -> ScopeSides:
-    """Return the sides that the query names, or else the sides of its scope, with at most two queries.
+    """Return the sides that the query names, or else the sides of its scope, with at most two SQL queries.
 
-    Without named sides, the baseline is the value with the most trials in scenarios in which another value was tried
-    too. The other sides are the next values that share a scenario with the baseline. There are at most
-    MAX_SCOPE_SIDES sides, the baseline included. If no values share a scenario, the sides are the values with the most
-    trials.
+    Without named sides, the sides are values of the axis `query.by`, or of the first axis with several values. The
+    baseline is the value with the most trials in scenarios in which another value was tried too. The other sides are
+    the next values that share a scenario with the baseline. There are at most MAX_SCOPE_SIDES sides, the baseline
+    included. If no values share a scenario, the sides are the values with the most trials.
     """
     scenarios_by_axis = _read_scenarios_by_axis(query)
     values_by_axis = {axis: tuple(scenarios) for axis, scenarios in scenarios_by_axis.items()}
@@ -83,15 +84,12 @@ def _build_named_sides(
 
 
 def find_next_letter(side_count: int) -> str:
-    """Return the letter of the side that can be added to so many sides; "" if there are MAX_SIDES."""
+    """Return the letter of the side that can be added to `side_count` sides; "" if there are MAX_SIDES."""
     return SIDE_LETTERS[side_count] if side_count < MAX_SIDES else ""
 
 
 def _read_scenarios_by_axis(query: CompareQuery) -> Mapping[str, Mapping[str, Set[str]]]:
-    """Return the scenarios with trials in the scope by axis and value.
-
-    The values are in the order of `_group_by_value`.
-    """
+    """Return the scenarios with trials in the scope by axis and value; `_group_by_value` sorts the values."""
     counts: dict[str, Counter[tuple[str, str]]] = {axis: Counter() for axis in SIDE_AXES}
     for *values, scenario, trial_count in _read_trial_counts(query):
         for axis, value in zip(SIDE_AXES, values, strict=True):
@@ -102,28 +100,29 @@ def _read_scenarios_by_axis(query: CompareQuery) -> Mapping[str, Mapping[str, Se
 def _group_by_value(counts: Counter[tuple[str, str]]) -> Mapping[str, Set[str]]:
     """Return the scenarios of each value.
 
-    The value with the most trials in scenarios in which another value was tried too is first.
+    The values are sorted by their number of trials in scenarios in which another value was tried too, the largest
+    first.
 
     Args:
         counts: number of trials by value and scenario.
     """
-    values_by_scenario = Counter(scenario for _, scenario in counts)
+    value_counts = Counter(scenario for _, scenario in counts)  # number of values by scenario
     scenarios: dict[str, set[str]] = defaultdict(set)
-    totals: Counter[str] = Counter()
-    shared: Counter[str] = Counter()
+    trials: Counter[str] = Counter()
+    comparable_trials: Counter[str] = Counter()
     for (value, scenario), trial_count in counts.items():
         scenarios[value].add(scenario)
-        totals[value] += trial_count
-        shared[value] += trial_count if values_by_scenario[scenario] > 1 else 0
-    ordered = sorted(totals, key=lambda value: (-shared[value], -totals[value], value))
+        trials[value] += trial_count
+        comparable_trials[value] += trial_count if value_counts[scenario] > 1 else 0
+    ordered = sorted(trials, key=lambda value: (-comparable_trials[value], -trials[value], value))
     return {value: scenarios[value] for value in ordered}
 
 
 def _read_trial_counts(query: CompareQuery) -> list[tuple[Any, ...]]:
-    """Return rows of the values of SIDE_AXES, a scenario and its number of trials in the scope.
+    """Return (*values of SIDE_AXES, scenario, number of trials) rows of the scope.
 
-    The function sends at most two queries. Sums over all runs come from stored pools, and from the cells of runs that
-    no pool contains yet.
+    The function sends at most two SQL queries. Sums over all runs come from stored pools, and from the cells of runs
+    that no pool contains yet.
     """
     cells = Cell.objects.filter(query.chosen.condition, run__deleted_at=None, control=False)
     ids_by_axis = {axis: query.both[axis] for axis in RUN_AXES if axis in query.both}
@@ -143,11 +142,11 @@ def _read_trial_counts(query: CompareQuery) -> list[tuple[Any, ...]]:
 def _sum_by_axes(
     rows: QuerySet[Any], query: CompareQuery, config_prefix: str, count_prefix: str
 ) -> list[tuple[Any, ...]]:
-    """Return the values of SIDE_AXES, the scenario and the number of trials.
+    """Return (*values of SIDE_AXES, scenario, number of trials) rows.
 
     Args:
         rows: cells or pools.
-        query: its values for all sides select the rows, except prompt version, upstream and day.
+        query: query whose values for all sides select rows, except the prompt version, upstream and day.
         config_prefix: prefix of the columns of a configuration.
         count_prefix: prefix of the columns of counts.
     """

@@ -1,7 +1,7 @@
 """Secondary metrics of a comparison: calls, durations and cost.
 
 Their differences are one family: each interval has the level 1 − 5 % / (number of differences). The difference of
-success is not in it, because it alone answers the question of the page.
+success is not in this family, because it alone answers the question of the page.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from toolbench.lab.results.compare.strata import (
     read_ratios,
 )
 
-HIGHER_IS_BETTER = ("structured", "schema", "arguments")  # metrics of calls; VIOLATION_METRICS are the opposite
+HIGHER_IS_BETTER = ("structured", "schema", "arguments")  # metrics of calls; for VIOLATION_METRICS, lower is better
 QUANTILES = (("p50", 0.5), ("p95", 0.95))
 
 
@@ -72,7 +72,7 @@ class SecondaryMetrics:
 def get_secondary_metrics(
     counts: ComparisonCounts, sides: tuple[Side, Side], trials: Sequence[QuerySet[Trial]]
 ) -> SecondaryMetrics:
-    """Return the secondary metrics, with one query, or with none if the sides share no stratum.
+    """Return the secondary metrics, with one SQL query, or with none if the sides share no stratum.
 
     Args:
         counts: counts of both sides.
@@ -80,25 +80,29 @@ def get_secondary_metrics(
         trials: the compared trials of both sides.
     """
     counts = _read_call_counts(counts, trials)
-    call_rates = {
+    compared_by_name = {
         name: replace(compare_stratified(replace(counts, metric=name), counts.keys), is_lower_better=is_lower_better)
         for names, is_lower_better in ((HIGHER_IS_BETTER, False), (VIOLATION_METRICS, True))
         for name in names
     }
     is_timed = bool(counts.keys) and not any(side.local for side in sides)
-    first_ms, second_ms = (
+    first_durations_ms, second_durations_ms = (
         _list_durations_ms(side, counts.keys) if is_timed else [] for side in (counts.first, counts.second)
     )
     first_cost, second_cost = (side.cost for side in sides)
-    comparisons = sum(rate.difference is not None for rate in call_rates.values())
-    comparisons += len(QUANTILES) * bool(first_ms and second_ms) + bool(first_cost and second_cost)
+    comparisons = sum(compared.difference is not None for compared in compared_by_name.values())
+    comparisons += len(QUANTILES) * bool(first_durations_ms and second_durations_ms)
+    comparisons += bool(first_cost and second_cost)
     comparisons = max(1, comparisons)
     return SecondaryMetrics(
         calls=tuple(
-            CallMetricComparison(METRICS[name], rate.with_comparisons(comparisons)) for name, rate in call_rates.items()
+            CallMetricComparison(METRICS[name], compared.with_comparisons(comparisons))
+            for name, compared in compared_by_name.items()
         ),
         times=tuple(
-            TimeDifference(name, compute_quantile_difference(first_ms, second_ms, q, comparisons=comparisons))
+            TimeDifference(
+                name, compute_quantile_difference(first_durations_ms, second_durations_ms, q, comparisons=comparisons)
+            )
             for name, q in QUANTILES
             if is_timed
         ),
@@ -121,9 +125,9 @@ def _list_durations_ms(side: StrataByKey, keys: Sequence[StratumKey]) -> list[fl
 
 
 def _read_call_counts(counts: ComparisonCounts, trials: Sequence[QuerySet[Trial]]) -> ComparisonCounts:
-    """Return the shared strata, each as one StratumCounts with the sums over its calls, with one query.
+    """Return the counts with only the shared strata, each as one StratumCounts with the sums over its calls.
 
-    Without a shared stratum, the counts are returned unchanged, without a query.
+    The function sends one SQL query. Without a shared stratum, it returns `counts` and sends none.
     """
     if not counts.keys:
         return counts
@@ -138,7 +142,7 @@ def _read_call_counts(counts: ComparisonCounts, trials: Sequence[QuerySet[Trial]
 def _join_instances(strata: Sequence[StratumCounts], ratios: Mapping[str, ClusterSums]) -> StratumCounts:
     """Return the counts of all instances of a stratum as one, with these sums over calls.
 
-    Only the fields that comparisons of secondary metrics read are joined.
+    Only the fields that comparisons of secondary metrics read are joined; the others are those of the first instance.
     """
     return replace(
         strata[0],

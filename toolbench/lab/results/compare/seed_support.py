@@ -15,9 +15,9 @@ SEED_SUPPORT_TEXTS = {
 
 
 def describe_seed_support(comparison: Comparison) -> str:
-    """Return sentences about the support for the sampling seed; "" if nothing is paired.
+    """Return sentences about the support for the sampling seed; "" for a comparison that is not paired.
 
-    The function sends three SQL queries, or up to six for many models, and none if nothing is paired.
+    The function sends three SQL queries, up to seven for many models, and none for a comparison that is not paired.
     """
     if comparison.how != "paired":
         return ""

@@ -1,4 +1,4 @@
-"""A side of a comparison: the query of its trials and their sums."""
+"""A side of a comparison: the query for its trials, and sums over them."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ from toolbench.lab.models import Cell, Provider, Run, RunConfig, Trial
 from toolbench.lab.results.compare.query import RUN_AXES, read_config_values
 from toolbench.lab.results.compare.strata import HAS_ANSWER_HASH
 
-TRIAL_COLUMNS = {"prompt": "prompt_version", "upstream": "upstream", "day": "started_at__date"}  # by axis
+TRIAL_COLUMNS = {"prompt": "prompt_version", "upstream": "upstream", "day": "started_at__date"}  # of trials, by axis
 
 
 class Median(Aggregate):
-    """The median of a column, as `percentile_disc` computes it."""
+    """The median of a column; of an even number of values, the lower one of the middle two."""
 
     function = "percentile_disc"
     template = "%(function)s(0.5) WITHIN GROUP (ORDER BY %(expressions)s)"
@@ -31,19 +31,21 @@ class Median(Aggregate):
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Figures and settings of a side beside the counts by stratum.
+    """Figures and settings of a side that the counts by stratum do not contain.
 
     All figures count only trials that passed, failed or had an infrastructure error. Tuples are sorted.
 
     Attributes:
         trials: number of these trials.
         tokens: number of input and output tokens, those of lost executions included.
-        cost: dollars per end-to-end success, with the requests of failed and repeated trials; None if unknown.
+        cost: dollars per end-to-end success, those of failed, retried and lost requests included; None if the cost is
+            unknown or there is no such success.
         cost_source: source of the cost, or the reason why it is unknown.
         end_to_end_successes: number of trials that passed and that no user had retried after an error.
         first_start: start of the first trial; None if no start is known, as in some imported runs.
         last_start: start of the last trial; None if no start is known.
-        concurrency: median, over the trials, of the trials in flight when each was claimed; None if not measured.
+        concurrency: number of trials in flight when a trial was claimed, as the median over the trials; None if it
+            was not measured.
         overloaded_trials: number of trials measured while this machine was overloaded.
         manual_trials: number of trials that were added manually after results were seen.
         errors_retried: number of trials that a user retried after an error.
@@ -88,7 +90,7 @@ class Side:
 
 
 def filter_side_trials(
-    axes: Mapping[str, str], *, demo: bool, chosen: ResultFilter = NO_FILTER, is_finished: bool = True
+    axes: Mapping[str, str], *, demo: bool, chosen: ResultFilter = NO_FILTER, finished_only: bool = True
 ) -> QuerySet[Trial]:
     """Return the trials of a side, unordered and without controls.
 
@@ -97,17 +99,17 @@ def filter_side_trials(
             playground runs are included.
         demo: whether a side that names neither runs nor configurations has simulated trials, instead of real ones.
         chosen: filter for all sides.
-        is_finished: False to include queued and running trials. Cancelled trials are included in both cases.
+        finished_only: False to include queued and running trials. Cancelled trials are included in both cases.
     """
     trials = Trial.objects.filter(chosen.condition, run__deleted_at=None, cell__control=False)
-    if is_finished:
+    if finished_only:
         trials = trials.filter(state=Trial.State.DONE)
     if not any(name in axes for name in RUN_AXES):
         trials = trials.filter(~Q(run__purpose=Run.PLAYGROUND), run__imported=False, run__simulated=demo)
     for name in RUN_AXES:
         if name in axes:
             ids = [int(part) for part in axes[name].split(",")]
-            # The other conditions follow from the first. They let PostgreSQL read only cells and configurations of
+            # The condition on trials implies the others, which let PostgreSQL read only cells and configurations of
             # these runs.
             trials = trials.filter(**{f"{name}_id__in": ids, f"cell__{name}_id__in": ids})
             trials = trials.filter(cell__config=F("config"))
@@ -119,11 +121,11 @@ def filter_side_trials(
 
 
 def read_side(trials: QuerySet[Trial], cell_ids: Collection[int] = ()) -> Side:
-    """Return the sums of the trials of a side with at most seven queries.
+    """Return the figures of a side with at most seven SQL queries.
 
     Args:
         trials: the trials of the side.
-        cell_ids: ids of their cells, whose counters are used if the side has all trials of these cells.
+        cell_ids: ids of the cells of the trials. Their counters are used if the side has all trials of the cells.
     """
     sums = trials.filter(TRIED).aggregate(**_SIDE_AGGREGATES)
     config_ids = tuple(sorted(sums["configs"] or ()))
@@ -158,15 +160,15 @@ def read_side(trials: QuerySet[Trial], cell_ids: Collection[int] = ()) -> Side:
     )
 
 
-def _find_whole_cells(cell_ids: Collection[int], trials: int) -> QuerySet[Cell] | None:
-    """Return the cells of a side with one query.
+def _find_whole_cells(cell_ids: Collection[int], tried: int) -> QuerySet[Cell] | None:
+    """Return the cells of a side if their counters can replace its trials, with one SQL query.
 
     Args:
         cell_ids: ids of the cells of the side.
-        trials: number of the side's trials that passed, failed or had an infrastructure error.
+        tried: number of the side's trials that passed, failed or had an infrastructure error.
 
     Returns:
-        The cells; None if their trials are not exactly those of the side, or if counters of a cell are not current.
+        The cells; None if their finished trials are not exactly these trials, or if counters of a cell are not current.
     """
     cells = Cell.objects.filter(pk__in=cell_ids)
     counts = cells.aggregate(
@@ -174,11 +176,11 @@ def _find_whole_cells(cell_ids: Collection[int], trials: int) -> QuerySet[Cell] 
         others=Sum(F("not_applicable") + F("cancelled")),
         outdated=Count("pk", filter=Q(stale=True) | ~Q(compute_error="")),
     )
-    return cells if counts["tried"] == trials and not counts["others"] and not counts["outdated"] else None
+    return cells if counts["tried"] == tried and not counts["others"] and not counts["outdated"] else None
 
 
 def _sort_names(names: Iterable[str] | None) -> tuple[str, ...]:
-    """Return the names without empty ones, sorted. An aggregate over no rows is None."""
+    """Return the names without empty ones, sorted. `names` is None for an aggregate over no rows."""
     return tuple(sorted(name for name in names or () if name))
 
 
