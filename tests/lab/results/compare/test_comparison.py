@@ -217,7 +217,7 @@ def test_comparison_of_sequential_side_is_unpaired_and_anytime_valid() -> None:
     assert (page.whole.first.interval_name, page.whole.second.interval_name) == ("Wilson, 95 %", "anytime-valid, 95 %")
     assert page.whole.sequential
     assert page.whole.result_text == "worse"
-    assert any(warning.startswith("These sides used sequential stopping") for warning in page.warnings)
+    assert any(warning.startswith("A side used sequential stopping") for warning in page.warnings)
 
 
 def test_comparison_counts_fewer_violations_as_better() -> None:

@@ -16,15 +16,15 @@ from toolbench.lab.metrics.rate import Rate, build_rate
 from toolbench.lab.results.compare.matching import ComparisonCounts, StratumKey
 from toolbench.lab.results.compare.strata import RATIO_COLUMNS, StratumCounts, collect_cell_ids
 
-MIN_PAIRS = 10  # shared instances of a paired comparison
+MIN_PAIRS = 10  # a paired comparison needs at least so many shared instances
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeChanges:
     """Numbers of instances by the change of their outcome from the first side to the second.
 
-    Only drawn instances count. An instance passes on a side if all its trials there succeed by the metric of the
-    comparison.
+    Only drawn instances count. An instance passes on a side if all its trials there that the metric of the comparison
+    counts are successes.
 
     Attributes:
         regressed: instances that pass on the first side only.
@@ -46,7 +46,7 @@ class OutcomeChanges:
 
     @property
     def shared(self) -> int:
-        """Return the number of instances whose trials the metric counts on both sides."""
+        """Return the number of instances for which the metric counts trials on both sides."""
         return self.regressed + self.fixed + self.still_failing + self.still_passing
 
 
@@ -70,7 +70,7 @@ class RateComparison:
 
     @property
     def sequential(self) -> bool:
-        """Return whether a side used sequential stopping, so that the difference is anytime-valid."""
+        """Return whether the difference is anytime-valid, because a side used sequential stopping."""
         return bool(self.first.error or self.second.error)
 
     @property
@@ -89,7 +89,7 @@ class RateComparison:
         return self.difference is not None and self.difference.is_significant
 
     def with_comparisons(self, comparisons: int) -> "RateComparison":
-        """Return the comparison corrected as one of `comparisons` differences that are shown together."""
+        """Return the comparison, corrected for the number of differences that are shown together."""
         return replace(self, difference=self.difference.with_comparisons(comparisons)) if self.difference else self
 
     @property
@@ -108,12 +108,17 @@ class RateComparison:
 
     @property
     def improves(self) -> bool:
-        """Return whether the second side has the better rate, significant or not."""
+        """Return whether the observed difference, which must not be 0, favours the second side; False without one."""
         return self.difference is not None and (self.difference.value > 0) != self.is_lower_better
 
 
 def count_successes(stratum: StratumCounts, metric: str) -> tuple[int, int]:
-    """Return the successes, and the trials that are counted, by a metric of SUCCESS_METRICS."""
+    """Return the number of successes and of counted trials.
+
+    Args:
+        stratum: the counts.
+        metric: a key of SUCCESS_METRICS.
+    """
     return {
         "given": (stratum.passed, stratum.answered),
         "delivered": (stratum.passed - stratum.retried_passes, stratum.tried),
@@ -177,7 +182,7 @@ def compare_strata(counts: ComparisonCounts, keys: Sequence[StratumKey], how: st
 
 
 def _combine_stopping(strata: Iterable[StratumCounts]) -> StoppingDesign:
-    """Return the stopping design of all these strata together: smallest error and number of cells."""
+    """Return the stopping design of all these strata together: their smallest error and their number of cells."""
     all_strata = tuple(strata)
     errors = [stratum.error for stratum in all_strata if stratum.error is not None]
     return StoppingDesign(min(errors, default=None), len(collect_cell_ids(all_strata)))
@@ -201,9 +206,10 @@ def _sum_clusters(strata: Iterable[StratumCounts], metric: str) -> ClusterSums:
 
 
 def _build_rate(counts: ClusterSums, stopping: StoppingDesign, *, withheld: bool, clustered: bool) -> Rate:
-    """Return the rate of the counts, for clustered trials at their effective sample size.
+    """Return the rate of these counts.
 
-    For clustered trials, the interval is exact if their number was fixed, else anytime-valid.
+    The interval for clustered trials is that of their effective sample size. It is exact if the number of trials was
+    fixed, else anytime-valid.
     """
     k, n = int(counts.k), int(counts.n)
     if not (clustered and n):
@@ -216,7 +222,7 @@ def _build_rate(counts: ClusterSums, stopping: StoppingDesign, *, withheld: bool
 
 
 def compare_paired(counts: ComparisonCounts, keys: Sequence[StratumKey]) -> RateComparison:
-    """Compare the shared instances whose trials the metric counts on both sides; each is a pair of shares."""
+    """Compare the shares of successes of each instance for which the metric counts trials on both sides."""
     pairs = [pair for key in keys for pair in _list_pairs(counts, key) if pair[0][1] and pair[1][1]]
     difference = compute_paired_difference([(first[0] / first[1], second[0] / second[1]) for first, second in pairs])
     sums = [(sum(pair[side][0] for pair in pairs), sum(pair[side][1] for pair in pairs)) for side in (0, 1)]
@@ -237,7 +243,7 @@ def _list_pairs(counts: ComparisonCounts, key: StratumKey) -> list[CountPair]:
 
 
 def _sum_by_instance(strata: Iterable[StratumCounts], metric: str) -> dict[int, tuple[int, int]]:
-    """Return (successes, trials) by seed of each drawn instance, over versions and settings of the side."""
+    """Return (successes, trials) of the drawn instances by seed, over all versions and settings in the strata."""
     sums: dict[int, tuple[int, int]] = {}
     for stratum in strata:
         if stratum.instance is not None:
@@ -280,7 +286,7 @@ def find_instances_by_change(counts: ComparisonCounts, change: str, limit: int) 
 
     Args:
         counts: counts of both sides.
-        change: a result of `classify_change`.
+        change: a possible result of `classify_change`.
         limit: maximum number of instances.
 
     Returns:
@@ -298,8 +304,9 @@ def find_instances_by_change(counts: ComparisonCounts, change: str, limit: int) 
 def is_worth_pairing(counts: ComparisonCounts, changes: OutcomeChanges) -> bool:
     """Return whether a paired comparison is valid and has enough pairs.
 
-    At least MIN_PAIRS instances, and half of the instances of the smaller side, must be shared. Sequential stopping is
-    not allowed, because the paired test is not anytime-valid.
+    The metric must count trials on both sides for at least MIN_PAIRS instances, and for at least half of the instances
+    of the side with fewer instances. Sequential stopping makes a paired comparison invalid, because the paired test is
+    not anytime-valid.
     """
     if counts.sequential:
         return False

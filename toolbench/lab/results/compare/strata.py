@@ -1,4 +1,4 @@
-"""Counts and sums of the sides of a comparison by stratum. One query reads each kind for all sides."""
+"""Counts by stratum of the sides of a comparison. One SQL query reads the counts of all sides."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,10 +38,10 @@ STRATUM_FIELDS = {
     "streamed": F("config__stream"), "tool use": F("config__tool_use_mode"), "prompt": F("prompt_version"),
     "version": F("scenario_version"),
 }  # fmt: skip
-_SETTING_KEYS = {name: f"_{name.replace(' ', '_')}" for name in STRATUM_FIELDS}  # names in queries
+_SETTING_KEYS = {name: f"_{name.replace(' ', '_')}" for name in STRATUM_FIELDS}  # aliases in SQL
 # metrics of calls that violate a schema: the fewer the better
 VIOLATION_METRICS = tuple(f"{kind}_calls" for kind in ("missing", "enum", "type", "range", "extra"))
-# the counted columns k and n of each metric that is a share k/n of answers, calls or arguments
+# columns (k, n) of trials by metric; the metric is the share k/n of answers, calls or arguments
 RATIO_COLUMNS = {
     "structured": ("structured_answers", "calling_answers"), "schema": ("valid_calls", "calls"),
     "arguments": ("arguments_right", "arguments_asked"), **{name: (name, "calls") for name in VIOLATION_METRICS},
@@ -57,16 +57,16 @@ INSTANCE = Case(
 
 @dataclass(frozen=True, slots=True)
 class StratumCounts:
-    """Counts of the trials of one scenario with equal settings, of one instance.
+    """Counts of the trials of one instance with equal settings.
 
-    A stratum has such counts for each drawn instance, and one for all repeats of the published wording or a test case.
+    A stratum has one StratumCounts for each drawn instance, or only one for the published wording or a test case.
 
     Attributes:
         settings: values of STRATUM_FIELDS, by name.
         group: the scenario group.
         kind: the instance kind.
         instance: seed of the instance; None for the published wording and for test cases.
-        answered: trials that passed or failed, without those over the deadline.
+        answered: trials that passed or failed, without failures at the trial deadline.
         tried: trials that passed, failed or had an infrastructure error.
         first_attempt_passes: trials that passed without a retry after model output.
         retried_passes: trials that passed after a user had retried them because of an error.
@@ -106,9 +106,9 @@ class StratumCounts:
 
 
 def read_strata(sides: Sequence[QuerySet[Trial]]) -> tuple[tuple[StratumCounts, ...], ...]:
-    """Return the counts of each side, in the order of the sides, with one query."""
+    """Return the counts of each side, in the order of the sides, with one SQL query."""
     settings = {_SETTING_KEYS[name]: expression for name, expression in STRATUM_FIELDS.items()}
-    # PostgreSQL compares the trials by these expressions in their order; those that differ most come first.
+    # PostgreSQL compares trials by these expressions in this order, so those that differ most often come first.
     expressions = {"_model": settings["_model"], "_scenario": F("scenario"), "instance": INSTANCE, **settings}
     expressions |= {"_group": F("cell__scenario_group"), "_kind": F("instance_kind")}
     keys = ("_side", *settings, "_scenario", "_group", "_kind", "instance")
@@ -126,12 +126,12 @@ def collect_cell_ids(strata: Iterable[StratumCounts]) -> frozenset[int]:
 def aggregate_sides(
     sides: Sequence[QuerySet[Trial]], keys: Sequence[str], expressions: Mapping[str, Any], aggregates: Mapping[str, Any]
 ) -> Iterable[dict[str, Any]]:
-    """Aggregate the trials of each side that passed, failed or had an infrastructure error, with one query.
+    """Aggregate the trials of each side that passed, failed or had an infrastructure error, with one SQL query.
 
     Args:
         sides: the trials of each side; a trial may be on several sides.
         keys: keys to group by, in the order to sort the rows by; `_side` is the index of the side.
-        expressions: the keys that are not columns, by name; PostgreSQL groups by them in this order.
+        expressions: expressions of the keys that are not columns, by key; PostgreSQL groups by them in this order.
         aggregates: aggregates of each group, by name.
 
     Returns:
@@ -181,7 +181,7 @@ _COUNT_AGGREGATES = {
     "repeated_answers": Count("pk", filter=HAS_ANSWER_HASH)
     - Count("answer_hash", distinct=True, filter=HAS_ANSWER_HASH),
     "deterministic": BoolOr("cell__deterministic"),
-    "cell_ids": ArrayAgg("cell_id"),  # with duplicates: `distinct` would sort each group
+    "cell_ids": ArrayAgg("cell_id"),  # contains duplicates, because `distinct` would sort each group
     "error": Min("cell__error"),
     "durations": ArrayAgg("duration_ms", filter=ANSWERED & Q(duration_ms__isnull=False)),
     "output_sum": Sum("output_tokens"),
@@ -196,14 +196,14 @@ _COUNT_AGGREGATES = {
 def read_ratios(
     sides: Sequence[QuerySet[Trial]], setting_names: Sequence[str]
 ) -> tuple[Mapping[tuple[object, ...], Mapping[str, ClusterSums]], ...]:
-    """Return the sums of RATIO_COLUMNS of each side, with one query.
+    """Return the sums of RATIO_COLUMNS of each side, with one SQL query.
 
     Args:
         sides: the trials of each side.
         setting_names: names of STRATUM_FIELDS.
 
     Returns:
-        For each side, the sums by metric for each (scenario, values of the settings). Each trial is a cluster.
+        For each side, the sums by metric for each (scenario, *values of the settings). Each trial is a cluster.
     """
     settings = {_SETTING_KEYS[name]: STRATUM_FIELDS[name] for name in setting_names}
     sums_by_side: list[dict[tuple[object, ...], Mapping[str, ClusterSums]]] = [{} for _ in sides]

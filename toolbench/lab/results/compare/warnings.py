@@ -1,4 +1,4 @@
-"""Warnings about a comparison, such as differences between the sides beside the one that is compared."""
+"""Warnings about a comparison, such as differences between the sides that are not the subject of the comparison."""
 
 from datetime import datetime
 from typing import Protocol
@@ -8,17 +8,17 @@ from toolbench.lab.results.compare.matching import ComparisonCounts
 from toolbench.lab.results.compare.sides import Side
 from toolbench.lab.results.run_choices import ADDED_MANUALLY, MAX_TIME_BETWEEN_RUNS, RETRIED
 
-MAX_CONCURRENCY_RATIO = 1.5  # between the sides' median numbers of trials in flight; a larger ratio gives a warning
-# names of STRATUM_FIELDS; a difference in one of them explains different frozen settings
+MAX_CONCURRENCY_RATIO = 1.5  # of the sides' median numbers of trials in flight; a larger ratio gives a warning
+# STRATUM_FIELDS whose differences explain different frozen settings
 EXPLAINING_FIELDS = {"provider", "model", "profile", "strategy", "method", "examples", "streamed", "tool use"}
 
 SIMULATED = "Simulated models with known success rates: this says nothing about real models."
-FAR_APART = "The sides began more than an hour apart: the time of day may be part of the difference."
+FAR_APART = "Trials of the sides began more than an hour apart: the time of day may be part of the difference."
 OVERLOADED = "Trials were measured while this machine was overloaded: their times are too long."
 
 
 class TimeSpan(Protocol):
-    """Object with the starts of its first and of its last trial; None if no start is known."""
+    """Group of trials with the starts of its first and its last trial, which are None if no start is known."""
 
     @property
     def first_start(self) -> datetime | None:
@@ -33,20 +33,20 @@ def list_warnings(first: Side, second: Side, counts: ComparisonCounts) -> tuple[
     """Return the warnings as sentences, the most serious first."""
     have_trials = bool(first.trials and second.trials)
     applies_by_warning = {
-        SIMULATED: _has_any(first.simulated, second.simulated),
+        SIMULATED: first.simulated or second.simulated,
         FAR_APART: is_far_apart(first, second),
         _describe_concurrency(first, second): _has_different_concurrency(first, second),
-        "Frozen settings differ although nothing that is compared explains it.": have_trials
+        "Frozen settings differ, and none of the compared settings explains this.": have_trials
         and _has_unexplained_settings(first, second, counts),
         "The sides ran on different versions of the engine.": have_trials
         and select_distinct_versions(first.engine_versions) != select_distinct_versions(second.engine_versions),
         "Scenario versions differ: the tasks are not the same.": have_trials and "version" in counts.differing,
         "Some versions of scenarios are omitted, since the other side has other versions, which are different tasks: "
         f"{', '.join(counts.left_out_versions)}.": bool(counts.left_out_versions),
-        OVERLOADED: _has_any(first.overloaded_trials, second.overloaded_trials),
-        ADDED_MANUALLY: _has_any(first.manual_trials, second.manual_trials),
-        RETRIED: _has_any(first.errors_retried, second.errors_retried),
-        "These sides used sequential stopping: rates, differences and p-values are anytime-valid, nothing is paired, "
+        OVERLOADED: bool(first.overloaded_trials or second.overloaded_trials),
+        ADDED_MANUALLY: bool(first.manual_trials or second.manual_trials),
+        RETRIED: bool(first.errors_retried or second.errors_retried),
+        "A side used sequential stopping: rates, differences and p-values are anytime-valid, nothing is paired, "
         "and times are not corrected for it.": counts.sequential,
         "Different upstreams served the sides.": _has_different_upstreams(first, second),
         f"Scenarios or configurations that only one side has are omitted. Their number: {counts.left_out}.": bool(
@@ -59,16 +59,12 @@ def list_warnings(first: Side, second: Side, counts: ComparisonCounts) -> tuple[
 def is_far_apart(first: TimeSpan, second: TimeSpan) -> bool:
     """Return whether the first or the last trials of the sides started more than MAX_TIME_BETWEEN_RUNS apart.
 
-    The result is False if the starts of a side are not known.
+    The result is False if no start is known for a side.
     """
     if not (first.first_start and second.first_start and first.last_start and second.last_start):
         return False
     apart = (abs(first.first_start - second.first_start), abs(first.last_start - second.last_start))
     return max(apart) > MAX_TIME_BETWEEN_RUNS
-
-
-def _has_any(first: int, second: int) -> bool:
-    return bool(first or second)
 
 
 def _describe_concurrency(first: Side, second: Side) -> str:
