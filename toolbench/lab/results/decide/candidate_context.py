@@ -1,4 +1,4 @@
-"""Figures of candidates beside the sums of their cells: errors, repeated instances and price lists."""
+"""Figures of candidates that the sums of their cells lack: errors, repeated instances and price lists."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from toolbench.lab.metrics.spending import find_price_origins
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.models import Run, Trial
 
-# columns of SumRow; rows in which all of them are equal are of one candidate
+# columns of SumRow; rows with equal values in all of them belong to one candidate
 CANDIDATE_KEY = (
     "provider_name", "provider_kind", "model_name", "profile", "strategy", "method", "examples", "tool_use_mode",
     "stream", "policy_hash", "instance_kind",
@@ -33,7 +33,7 @@ class InfraErrorCount(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CandidateContext:
-    """Figures of the candidates of a scope beside the sums of their cells.
+    """Figures of the candidates of a scope that the sums of their cells lack.
 
     Attributes:
         infra_errors: infrastructure errors by configuration id.
@@ -47,7 +47,7 @@ class CandidateContext:
     price_lists: Mapping[tuple[str, str], tuple[str, ...]]
 
     def count_infra_errors(self, rows: list[SumRow]) -> tuple[tuple[str, int], ...]:
-        """Return (failure class, trials) for the infrastructure errors of these rows, the most frequent first."""
+        """Return (failure class, number of trials) of the infrastructure errors in these rows, the largest first."""
         scenario_versions = {(row["scenario"], row["scenario_version"]) for row in rows}
         trials_by_class: dict[str, int] = defaultdict(int)
         for config_id in {pk for row in rows for pk in row["config_ids"]}:
@@ -67,10 +67,10 @@ class CandidateContext:
 
         Args:
             row: any row of the candidate.
-            tally: the counts of all its rows.
+            tally: the counts of all rows of the candidate.
         """
-        names = self.price_lists.get((row["provider_name"], row["model_name"]), ())
-        return build_cost_sums(tally, names)
+        price_lists = self.price_lists.get((row["provider_name"], row["model_name"]), ())
+        return build_cost_sums(tally, price_lists)
 
 
 def sort_counts(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
@@ -79,7 +79,7 @@ def sort_counts(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
 
 
 def read_context(runs: QuerySet[Run], rows: list[SumRow]) -> CandidateContext:
-    """Return the context of the candidates with at most three queries.
+    """Return the context of the candidates with at most three SQL queries.
 
     Args:
         runs: the runs in scope.
@@ -90,7 +90,7 @@ def read_context(runs: QuerySet[Run], rows: list[SumRow]) -> CandidateContext:
     grouped = errors.values_list("config_id", "scenario", "scenario_version", "failure_class")
     for config_id, scenario, version, failure_class, trials in grouped.annotate(trials=Count("pk")):
         infra_errors[config_id].append(InfraErrorCount(scenario, version, failure_class or "infrastructure", trials))
-    unstored_rows = [row for row in rows if row["instance_kind"] == DRAWN and row.get("repeated") is None]
-    cell_ids = [pk for row in unstored_rows for pk in row["cell_ids"]]
+    rows_without_sums = [row for row in rows if row["instance_kind"] == DRAWN and row.get("repeated") is None]
+    cell_ids = [pk for row in rows_without_sums for pk in row["cell_ids"]]
     repeated = sum_repeated_instances(Trial.objects.filter(cell__in=cell_ids), CANDIDATE_KEY) if cell_ids else {}
     return CandidateContext(infra_errors, repeated, find_price_origins())

@@ -55,9 +55,9 @@ class Candidate:
         config_ids: primary keys of its configurations, the newest last.
         cell_ids: primary keys of the counted cells, ascending.
         run_ids: primary keys of its runs, the newest last.
-        scenarios: slugs of the scenarios that it was tried with, sorted.
+        scenarios: slugs, sorted, of the scenarios with trials that passed, failed or had an infrastructure error.
         simulated: whether any of its runs is simulated.
-        cautions: texts about trials that make its figures less certain.
+        cautions: reasons why its figures are less certain, as parts of a sentence.
         trial_filter: filter of exactly the trials that it counts.
     """
 
@@ -134,11 +134,11 @@ def _build_pool(query: DecideQuery, sums: list[SumRow]) -> CandidatePool:
     rows = [row for row in _merge_candidate_sums(query, sums) if not row["control"]]
     groups = tuple(sorted({row["scenario_group"] for row in rows}, key=build_group_sort_key))
     group = query.group if query.group in groups else (groups[0] if groups else "")
-    by_key: dict[tuple[Any, ...], list[SumRow]] = defaultdict(list)
+    rows_by_key: dict[tuple[Any, ...], list[SumRow]] = defaultdict(list)
     for row in rows:
         if row["scenario_group"] == group:
-            by_key[tuple(row[name] for name in CANDIDATE_KEY)].append(row)
-    newest_and_older = [split_newest_versions(candidate_rows) for candidate_rows in by_key.values()]
+            rows_by_key[tuple(row[name] for name in CANDIDATE_KEY)].append(row)
+    newest_and_older = [split_newest_versions(candidate_rows) for candidate_rows in rows_by_key.values()]
     counted_rows = [row for newest, _ in newest_and_older for row in newest]
     omitted_rows = [row for _, older in newest_and_older for row in older]
     coverage = _ScenarioCoverage.from_rows(counted_rows)
@@ -146,13 +146,13 @@ def _build_pool(query: DecideQuery, sums: list[SumRow]) -> CandidatePool:
     labels = build_candidate_labels(counted_rows)
     candidates = tuple(
         _build_candidate(query, newest, older, labels[key], coverage, context)
-        for key, (newest, older) in zip(by_key, newest_and_older, strict=True)
+        for key, (newest, older) in zip(rows_by_key, newest_and_older, strict=True)
     )
-    differences = find_run_differences([_list_cells_of_several_runs(candidates)], "delivered")
+    differences = find_run_differences([_list_cells_of_pooled_runs(candidates)], "delivered")
     candidates = tuple(_add_difference(candidate, differences) for candidate in candidates)
     omission_notice = (build_omission_notice([render_tokens(omitted_rows)]),) if omitted_rows else ()
-    sentences = describe_run_differences(differences)
-    cautions = (*sentences, *omission_notice, *_list_pool_cautions(counted_rows))
+    difference_sentences = describe_run_differences(differences)
+    cautions = (*difference_sentences, *omission_notice, *_list_pool_cautions(counted_rows))
     return CandidatePool(candidates, group, groups, cautions)
 
 
@@ -178,9 +178,10 @@ class _ScenarioCoverage:
         return cls(frozenset(scenario for _, scenario in newest), dict(newest))
 
     def list_missing(self, rows: list[SumRow]) -> tuple[str, ...]:
-        """Return the scenarios that a candidate lacks, sorted.
+        """Return the scenarios that a candidate lacks, sorted, such as "weather" or "weather version 3".
 
-        A scenario that it has only in an older version than another candidate is named with the newer version.
+        A version is named if the candidate has only an older version of the scenario, and another candidate has this
+        one.
 
         Args:
             rows: the sums of the scenarios that the candidate was tried with.
@@ -203,8 +204,8 @@ def _filter_runs(query: DecideQuery) -> QuerySet[Run]:
 def _build_run_condition(query: DecideQuery) -> Q:
     """Return the condition of the runs in scope.
 
-    Simulated runs are in scope in a demo or if they are named, imported runs only if they are named. Runs of missing
-    trials belong to the named run that they were planned for.
+    If the query names runs, these are in scope, with the runs of missing trials that were planned for them. Otherwise,
+    all counted runs are in scope, except imported ones: simulated runs if the query asks for them, else real runs.
     """
     if query.scope == "runs":
         return Q(pk__in=query.runs) | Q(purpose=MORE_TRIALS_PURPOSE, repeat_of__in=query.runs)
@@ -212,7 +213,7 @@ def _build_run_condition(query: DecideQuery) -> Q:
 
 
 def _read_sums(query: DecideQuery) -> list[SumRow]:
-    """Return the sums of the runs in scope: of the cells of named runs, else of the stored pools."""
+    """Return the sums of the runs in scope: those of the cells of named runs, else those of all runs."""
     if query.scope == "runs":
         return sum_cells(Cell.objects.filter(query.chosen.condition, run__in=_filter_runs(query)))
     return sum_all_runs(query.chosen, simulated=query.demo, imported=False).rows
@@ -254,9 +255,9 @@ def _build_candidate(
 
     Args:
         query: the scope.
-        rows: its sums that count, one for each scenario.
-        older_rows: its sums of older scenario versions, which do not count.
-        label: its label.
+        rows: the sums that count, one for each scenario.
+        older_rows: the sums of older scenario versions, which do not count.
+        label: the label of the candidate.
         coverage: the scenarios of all candidates.
         context: figures that the sums lack.
     """
@@ -289,10 +290,10 @@ def _build_measured_config(
     """Return the figures of a candidate.
 
     Args:
-        rows: its sums that count, one for each scenario that it was tried with; all of them if it was not tried.
-        label: its label.
-        tally: the counts of all rows.
-        missing: the scenarios that it lacks.
+        rows: the sums that count, one for each scenario with finished trials; all of them if no trial has finished.
+        label: the label of the candidate.
+        tally: the counts of all sums that count.
+        missing: the scenarios that the candidate lacks.
         context: figures that the sums lack.
     """
     first = rows[0]
@@ -327,10 +328,10 @@ def _build_trial_filter(
 
     Args:
         query: the scope.
-        row: any sum of the candidate.
-        older_rows: its sums of older scenario versions, which do not count.
-        config_id: its newest configuration.
-        run_ids: its runs.
+        row: any row of sums of the candidate.
+        older_rows: the sums of older scenario versions, which do not count.
+        config_id: primary key of the newest configuration.
+        run_ids: primary keys of the runs.
     """
     return TrialFilter(
         runs=",".join(map(str, run_ids)) if query.scope == "runs" else "",
@@ -343,12 +344,13 @@ def _build_trial_filter(
     )
 
 
-def _list_cells_of_several_runs(candidates: Sequence[Candidate]) -> Iterable[int]:
+def _list_cells_of_pooled_runs(candidates: Sequence[Candidate]) -> Iterable[int]:
+    """Return the primary keys of the cells of the candidates that have several runs."""
     return (pk for candidate in candidates if len(candidate.run_ids) > 1 for pk in candidate.cell_ids)
 
 
 def _add_difference(candidate: Candidate, differences: Sequence[RunDifference]) -> Candidate:
-    """Return the candidate with a caution if its runs are among those that differ."""
+    """Return the candidate, with a caution for each of these differences that is between its runs."""
     texts = (
         f"its runs differ by more than chance: {difference.runs_text}"
         for difference in differences
@@ -373,16 +375,17 @@ def _list_candidate_cautions(rows: list[SumRow], tally: Tally) -> Iterable[str]:
 def _list_pool_cautions(rows: list[SumRow]) -> tuple[str, ...]:
     last_created = max((row["last"] for row in rows), default=None)
     first_created = min((row["first"] for row in rows), default=None)
-    candidates = {tuple(row[name] for name in CANDIDATE_KEY) for row in rows}
-    with_any_settings = {tuple(row[name] for name in CANDIDATE_KEY if name != "policy_hash") for row in rows}
+    candidate_keys = {tuple(row[name] for name in CANDIDATE_KEY) for row in rows}
+    keys_without_settings = {tuple(row[name] for name in CANDIDATE_KEY if name != "policy_hash") for row in rows}
     names = {render_config_label(row) for row in rows}
     applies_by_caution = {
         "Some of these runs began more than an hour apart: the time of day may be part of a difference.": bool(
             last_created and first_created and last_created - first_created > MAX_TIME_BETWEEN_RUNS
         ),
-        "Some rows differ only in frozen settings, so they are not pooled.": len(with_any_settings) < len(candidates),
+        "Some rows differ only in frozen settings, so they are not pooled.": len(keys_without_settings)
+        < len(candidate_keys),
         "Some rows differ only in the kind of instances or the tool-use mode, so they are not pooled.": (
-            len(names) < len(with_any_settings)
+            len(names) < len(keys_without_settings)
         ),
     }
     return tuple(sentence for sentence, applies in applies_by_caution.items() if applies)

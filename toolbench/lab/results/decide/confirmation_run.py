@@ -28,9 +28,9 @@ class Confirmation:
     """State of a confirmation run.
 
     Attributes:
-        assessment: result of the rule so far; None before any trial has finished.
+        assessment: result of the rule so far; None before any trial has a result.
         is_finished: whether the run has ended and no planned trial was cancelled, so that the result can be saved.
-        obstacle: why the run cannot have a result any more, and what to do; "" if it can.
+        obstacle: sentences about why the run cannot get a result any more and what to do; "" if it can or has one.
     """
 
     run: Run
@@ -47,10 +47,12 @@ def build_rule(record: DecisionRecord) -> DecisionRule:
 def count_trials_needed(record: DecisionRecord) -> int:
     """Return the number of trials per scenario that a confirmation needs; 0 without a leader.
 
-    With so many trials, the lower bound of success reaches the target at the observed share, and p95 has an upper bound
-    if the rule depends on p95. The share is the mean over scenarios, because a confirmation tries all of them equally
-    often. If the share does not exceed the target, no number of trials suffices; then the confirmation gets as many
-    trials as the leader had, or more if p95 needs them. The number is at most MAX_CELL_TRIALS, even if that is too few.
+    If the leader's share of successes stays the same, the lower bound of success reaches the target with so many
+    trials. If the rule depends on p95, they also give p95 an upper bound. The share is the mean over scenarios, because
+    a confirmation tries all of them equally often.
+
+    If the share does not exceed the target, no number of trials suffices. Then the confirmation gets as many trials as
+    the leader had, or more if p95 needs them. The number is at most MAX_CELL_TRIALS, even if that is too few.
     """
     row, rule = find_leader_row(record), build_rule(record)
     if row is None:
@@ -75,8 +77,8 @@ def launch_confirmation(
         confirmed_requests: number of paid requests that the user has confirmed.
 
     Raises:
-        NewTrialsError: the number is out of range, the record has a confirmation or no leader, or the same settings
-            and scenario versions cannot be tried.
+        NewTrialsError: `trials` is not between 1 and MAX_CELL_TRIALS, the record has a confirmation or no leader, or
+            the same settings and scenario versions cannot be tried.
         LaunchError: the plan cannot be launched.
         PaidRequestsUnconfirmedError: the run may send more paid requests than `confirmed_requests`, and than are
             allowed without confirmation.
@@ -115,16 +117,16 @@ def build_confirmation_request(record: DecisionRecord, *, trials: int) -> RunReq
 
 
 def get_confirmation(record: DecisionRecord) -> Confirmation | None:
-    """Return the state of the confirmation; manually added trials do not count.
+    """Return the state of the confirmation, without manually added trials.
 
     Returns:
-        None if there is no confirmation run, it was deleted, or the record has no leader.
+        The state; None if there is no confirmation run, it was deleted, or the record has no leader.
     """
     run, leader = record.confirmation, find_leader_row(record)
     if run is None or run.deleted_at is not None or leader is None:
         return None
-    cancelled = run.trials.filter(outcome=Trial.Outcome.CANCELLED, added_by_hand=False)
-    cancelled_trial = cancelled.select_related("config").first()
+    cancelled_trials = run.trials.filter(outcome=Trial.Outcome.CANCELLED, added_by_hand=False)
+    cancelled_trial = cancelled_trials.select_related("config").first()
     has_ended = run.state in Run.ENDED
     is_finished = has_ended and cancelled_trial is None
     obstacle = _describe_obstacle(cancelled_trial) if has_ended and cancelled_trial else ""
@@ -136,14 +138,14 @@ def get_confirmation(record: DecisionRecord) -> Confirmation | None:
     return Confirmation(run, assess_config(measured, build_rule(record)), is_finished, obstacle)
 
 
-def _describe_obstacle(cancelled: Trial) -> str:
+def _describe_obstacle(cancelled_trial: Trial) -> str:
     """Return why a cancelled trial cannot be resumed, and what to do instead; "" if it can."""
-    if cancelled.provider_id is not None:
+    if cancelled_trial.provider_id is not None:
         return ""
     return (
-        f"The provider {cancelled.config.provider_name} was deleted, so the cancelled trials cannot be resumed and the "
-        "confirmation has no result. Connect the provider again, try the configuration in a new run, and save a new "
-        "decision."
+        f"The provider {cancelled_trial.config.provider_name} was deleted, so the cancelled trials cannot be resumed "
+        "and the confirmation has no result. Connect the provider again, try the configuration in a new run, and save "
+        "a new decision."
     )
 
 

@@ -1,7 +1,7 @@
 """Missing trials of an open decision: the plan that the decision page offers, and its launch.
 
-The run has the same scenarios and settings, and the decision counts its trials. A leader with such trials must be
-confirmed, because they are planned after results were seen (docs/decisions/061-rules-of-a-decision.md).
+Missing trials are a new run with the settings of the candidates, and the decision counts them. A leader with such
+trials must be confirmed, because they were planned after results were seen (docs/decisions/061-rules-of-a-decision.md).
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from toolbench.lab.results.decide.page import DecidePage, get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.runs.launch import launch
 
-_PLAN_LOCK_ID = 7_204_311  # of the advisory lock under which a plan is checked and launched
+_PLAN_LOCK_ID = 7_204_311  # of the advisory lock that is held while a plan is checked and launched
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,12 @@ class MissingTrialsPlan:
     """Plan of the additional trials with which the rule could reach a decision.
 
     Attributes:
-        labels: names of the configurations.
-        trials: number of trials of each of `scenarios`, for each configuration.
+        labels: labels of the candidates that get the trials.
+        trials: number of trials of each candidate in each of `scenarios`.
         request: request of the run; None if it cannot be launched.
-        refusal: reason why it cannot be launched; "" if it can.
-        shown: hash of this plan and of the numbers of trials it is based on. A launch sends this hash and fails if the
-            plan has changed since the user saw it.
+        refusal: reason why the run cannot be launched; "" if it can.
+        shown: hash of the plan and of the numbers of trials that it is based on. The launch form contains the hash, and
+            the launch fails if the plan has changed since the form was shown.
     """
 
     labels: tuple[str, ...]
@@ -50,7 +50,7 @@ class MissingTrialsPlan:
 
     @property
     def total(self) -> int:
-        """Return the number of trials over all configurations and scenarios."""
+        """Return the number of trials over all candidates and scenarios."""
         return self.trials * len(self.scenarios) * len(self.labels)
 
 
@@ -58,8 +58,8 @@ def get_missing_trials_plan(page: DecidePage) -> MissingTrialsPlan | None:
     """Return the plan that the page offers.
 
     Returns:
-        None if no number of trials would help, if none are needed, or if trials of these candidates are queued or
-        running.
+        The plan; None if no trials are needed, if no number of trials would help, or if trials of the candidates that
+        need more are queued or running.
     """
     more, candidates = page.decision.more, _list_candidates(page)
     if more is None or any(candidate.pending_trials for candidate in candidates):
@@ -78,16 +78,16 @@ def get_missing_trials_plan(page: DecidePage) -> MissingTrialsPlan | None:
 def launch_missing_trials(
     query: DecideQuery, *, owner: AbstractBaseUser | None, shown: str, confirmed_requests: int = 0
 ) -> Run:
-    """Launch the missing trials of the decision with a new seed, if the shown plan is still current.
+    """Launch the missing trials of the decision with a new seed, if the plan is still the one that was shown.
 
     Args:
-        query: the decision.
+        query: the query of the decision page.
         owner: user that the run belongs to, or None.
         shown: `MissingTrialsPlan.shown` of the plan that the user has seen.
         confirmed_requests: number of paid requests that the user has confirmed.
 
     Raises:
-        NewTrialsError: no trials are missing, the plan has changed, or the same settings cannot be tried.
+        NewTrialsError: no trials are missing or they are in progress, the plan has changed, or it has no request.
         LaunchError: the plan cannot be launched.
         PaidRequestsUnconfirmedError: the run may send more paid requests than `confirmed_requests`, and than are
             allowed without confirmation.
@@ -98,7 +98,7 @@ def launch_missing_trials(
         page = get_decide_page(query)
         request = _check_shown_plan(get_missing_trials_plan(page), shown)
         run = launch(request, owner=owner, confirmed_requests=confirmed_requests)
-        # A decision over named runs counts the runs of missing trials that repeat one of them.
+        # A decision over named runs counts a run of missing trials if its `repeat_of` is a named run.
         Run.objects.filter(pk=run.pk).update(repeat_of=_find_original_run_id(_list_candidates(page)[0]))
     return run
 
@@ -146,9 +146,9 @@ def _build_request(query: DecideQuery, candidates: tuple[Candidate, ...], more: 
 
 
 def _find_original_run_id(candidate: Candidate) -> int:
-    """Return the id of the run of the newest configuration.
+    """Return the id of the run of the candidate's newest configuration.
 
-    If that is a run of missing trials, the id of the run that it repeats is returned instead.
+    If this run has missing trials of an earlier run, return the id of the earlier run instead.
     """
     columns = ("run_id", "run__repeat_of", "run__purpose")
     run_id, original_id, purpose = RunConfig.objects.values_list(*columns).get(pk=candidate.config_id)
@@ -156,7 +156,7 @@ def _find_original_run_id(candidate: Candidate) -> int:
 
 
 def _list_candidates(page: DecidePage) -> tuple[Candidate, ...]:
-    """Return the candidates for which trials are missing."""
+    """Return the candidates that need more trials."""
     assessments = page.decision.more.assessments if page.decision.more else ()
     by_key = {row.assessment.measured.key: row.candidate for row in page.rows}
     return tuple(by_key[assessment.measured.key] for assessment in assessments)

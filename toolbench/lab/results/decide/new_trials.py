@@ -21,10 +21,10 @@ class NewTrialsRequest:
     """Configurations and scenarios of new trials.
 
     Attributes:
-        config_ids: configurations to try again.
-        policy_hashes: hashes of the settings that were measured, in the order of the configurations.
+        config_ids: primary keys of the configurations to try again.
+        policy_hashes: hashes of the measured frozen settings, in the order of the configurations.
         scenarios: slugs.
-        trials: trials of each scenario, for each configuration.
+        trials: number of trials of each configuration in each scenario.
     """
 
     config_ids: tuple[int, ...]
@@ -36,8 +36,8 @@ class NewTrialsRequest:
 def build_new_trials_request(trials_request: NewTrialsRequest, *, title: str, purpose: str) -> RunRequest:
     """Return the request of a run of new trials, with a new seed.
 
-    The run does not use sequential stopping. All other settings that `trials_request` does not name are those of the
-    run of the first configuration.
+    The run does not use sequential stopping. All other settings that are not in `trials_request` are those of the run
+    of the first configuration.
 
     Args:
         trials_request: what to try.
@@ -45,9 +45,9 @@ def build_new_trials_request(trials_request: NewTrialsRequest, *, title: str, pu
         purpose: `Run.purpose` of the run.
 
     Raises:
-        NewTrialsError: a configuration has no model here or is of the playground, the stored request of the first
-            configuration's run cannot be read, the new run cannot be planned, or its settings or tasks would differ
-            from the measured ones.
+        NewTrialsError: a configuration does not exist, has no model here or is of the playground, the stored request of
+            the first configuration's run cannot be read, the new run cannot be planned, or its settings or tasks would
+            differ from the measured ones.
     """
     cells = Cell.objects.filter(config=OuterRef("pk")).order_by().values(pair=JSONArray("scenario", "scenario_version"))
     measured_configs = RunConfig.objects.select_related("run").annotate(tried_versions=ArraySubquery(cells))
@@ -101,11 +101,12 @@ def _check_plan(
     Args:
         request: the request of the new trials.
         configs: the measured configurations.
-        policy_hashes: hashes of their settings.
-        tried_versions: (scenario, version) of each of their cells.
+        policy_hashes: hashes of the measured frozen settings, in the order of the configurations.
+        tried_versions: (scenario, version) of each cell of the configurations.
 
     Raises:
-        NewTrialsError: the request cannot be planned, or it would try other settings or newer scenario versions.
+        NewTrialsError: the request cannot be planned, it would try other settings or newer scenario versions, or the
+            configurations differ in tool-use mode or instance kind.
     """
     try:
         plan = build_plan(request)

@@ -31,13 +31,13 @@ class DecideRow:
     """A candidate with its assessment.
 
     Attributes:
-        number: position among all rows, from 1, which the chart shows too.
+        number: position among all rows, starting with 1; the chart shows it too.
         end_to_end: end-to-end success.
-        end_to_end_against_target: the same rate with the success that the rule requires as its target.
+        end_to_end_against_target: end-to-end success with the success that the rule requires as target.
         answered: answered success.
-        p50: median duration of an answered trial in milliseconds; None without one.
+        p50: median duration of answered trials in milliseconds; None without such trials.
         on_front: whether the candidate is on the Pareto front of the decision.
-        is_leader: whether it is the chosen candidate.
+        is_leader: whether the candidate is the chosen one.
     """
 
     assessment: Assessment
@@ -57,7 +57,7 @@ class DecideRow:
 
     @property
     def mark(self) -> str:
-        """Return the outcome whose mark stands for the state."""
+        """Return the trial outcome whose mark the page shows for the state."""
         return MARK_BY_STATE[self.assessment.state]
 
     @property
@@ -71,7 +71,7 @@ class DecidePage:
     """The decision page.
 
     Attributes:
-        query: the scope and the rule, with the goal that was chosen if the URL names none.
+        query: the scope and the rule; if the URL names no goal, with the default goal.
         rows: all candidates, the best first.
         runs_in_progress: primary keys, ascending, of the runs with queued or running trials of a candidate that lacks
             trials.
@@ -99,7 +99,7 @@ class DecidePage:
 
     @property
     def state_counts(self) -> Mapping[str, int]:
-        """Return the number of rows by label of their state, the best state first, without states of no row."""
+        """Return the number of rows by label of their state, the best state first; states without a row are absent."""
         labels = [row.state_label for row in self.rows]
         return {label: labels.count(label) for label in dict.fromkeys(labels)}
 
@@ -110,7 +110,7 @@ class DecidePage:
 
     @property
     def is_only_local(self) -> bool:
-        """Return whether no candidate runs on another machine, so that the decision uses no p95."""
+        """Return whether the models of all candidates are local, so that the decision uses no p95."""
         return all(row.candidate.measured.is_local for row in self.rows)
 
     @property
@@ -126,7 +126,8 @@ def get_decide_page(query: DecideQuery) -> DecidePage:
     """Return the decision page with a number of SQL queries that does not depend on the number of runs.
 
     The decision is kept in memory until a figure of a run in scope changes, unless such a run is still in progress.
-    Choices of runs and promotable configurations are read anew, because they also depend on other runs and on models.
+    Choices of runs and promotable configurations are read on each call, because they also depend on other runs and on
+    models.
     """
     version = find_candidate_version(query)
     page = _pages.get(version, replace(query, rows=""), lambda: _build_page(query, version))
@@ -156,12 +157,12 @@ def _build_page(query: DecideQuery, version: UUID | None) -> DecidePage:
 
 
 def find_promotable(config_ids: Iterable[int]) -> frozenset[int]:
-    """Return those of the configurations whose model is connected here, so that it can be promoted, with one query."""
+    """Return the ids of the configurations that can be promoted, with one SQL query: their model is connected here."""
     return frozenset(RunConfig.objects.filter(pk__in=config_ids, model__isnull=False).values_list("pk", flat=True))
 
 
 def _find_runs_in_progress(rows: Iterable[DecideRow], decision: Decision) -> tuple[int, ...]:
-    """Return `DecidePage.runs_in_progress`, with one query, or with none if no trial is queued or running."""
+    """Return `DecidePage.runs_in_progress`, with one SQL query, or with none if no such trial is in progress."""
     keys = {assessment.measured.key for assessment in decision.more.assessments} if decision.more else set()
     candidates = [row.candidate for row in rows if row.assessment.measured.key in keys and row.candidate.pending_trials]
     if not candidates:

@@ -18,7 +18,7 @@ class PromotionSource:
     """A configuration that can be promoted to a gateway alias.
 
     Attributes:
-        config: the configuration; for a confirmed record, that of the confirmation run if this was not deleted.
+        config: the configuration; for a confirmed record, that of the confirmation run unless the run was deleted.
         record: the decision record; None without one.
         canary_plan: the plan of the canary's runs; None if there can be no canary.
         refusal: reason why there can be no canary; "" if there can be one.
@@ -31,12 +31,12 @@ class PromotionSource:
 
     @property
     def baseline(self) -> Run:
-        """Return the run of the configuration, with which canary runs are compared."""
+        """Return the run that canary runs are compared with: that of the configuration."""
         return self.config.run
 
 
 def is_promotable(record: DecisionRecord) -> bool:
-    """Return whether the record has a leader whose model is connected here, with at most two queries."""
+    """Return whether the record has a leader whose model is connected here, with at most two SQL queries."""
     config_id = _find_config_id(record)
     return config_id is not None and config_id in find_promotable([config_id])
 
@@ -49,7 +49,7 @@ def get_promotion_source(config_id: int | None, record_id: int | None) -> Promot
         record_id: id of a decision record, whose leader is promoted; without such a record, `config_id` is used.
 
     Returns:
-        None if there is no such configuration, its model was deleted, or the record has no leader.
+        The source; None if there is no such configuration, it has no model here, or the record has no leader.
     """
     record = DecisionRecord.objects.filter(pk=record_id).first() if record_id else None
     if record is not None:
@@ -68,8 +68,8 @@ def get_promotion_source(config_id: int | None, record_id: int | None) -> Promot
 def _find_config_id(record: DecisionRecord) -> int | None:
     """Return the id of the leader's configuration; None without a leader.
 
-    For a confirmed record, it is the configuration of the confirmation run if this was not deleted; otherwise the one
-    in the evidence.
+    For a confirmed record, it is the configuration in the confirmation run. If that run was deleted, and for a record
+    without a confirmed result, it is the configuration in the evidence of the record.
     """
     row = find_leader_row(record)
     if row is None:
@@ -82,13 +82,13 @@ def _find_config_id(record: DecisionRecord) -> int | None:
 
 
 def _build_canary_plan(config: RunConfig) -> RunRequest:
-    """Return the plan that repeats the scenarios of the configuration with the trials per cell of its run.
+    """Return the plan that repeats the scenarios of a configuration.
 
-    The number of trials is at most MAX_CELL_TRIALS.
+    Each scenario gets the trials per cell of the configuration's run, at most MAX_CELL_TRIALS.
 
     Raises:
-        NewTrialsError: the run of the configuration has not finished or was deleted, or its settings cannot be measured
-            again.
+        NewTrialsError: the run of the configuration has not finished or was deleted, or the same settings and tasks
+            cannot be tried again.
     """
     if config.run.state != Run.State.FINISHED or config.run.deleted_at is not None:
         raise NewTrialsError("The run of this configuration has not finished or was deleted, so there is no baseline.")

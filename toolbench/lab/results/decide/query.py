@@ -30,18 +30,17 @@ class DecideQuery:
     """Scope and rule of a decision.
 
     Attributes:
-        scope: one of DECIDE_SCOPES, or NAMED_RUNS for the runs in `runs`.
-        runs: primary keys of runs; () unless the scope is NAMED_RUNS.
+        scope: one of DECIDE_SCOPES; NAMED_RUNS if `runs` is not empty.
+        runs: primary keys of the runs that the URL names.
         want: the goal, one of DECISION_GOALS; "" for the cheapest if a model costs money, else the most reliable.
         success: the required end-to-end success, a percentage between 1 and 99.9.
         within: the time limit for p95 in seconds, or NO_TIME_LIMIT.
-        q: text that a name of a candidate must contain; "" for all candidates.
+        q: text that the model name or the provider name of a candidate contains; "" for all candidates.
         group: the scenario group; "" for the default.
-        rows: ALL_ROWS to show every row of the tables, else "".
+        rows: ALL_ROWS to show every row of the tables; "" for the first rows.
         chosen: models, profiles, strategies, scenarios and times.
-        ignored: names of the parameters that could not be read, or that another one excludes.
-        unread_limits: (name, text) of `success` or `within`, for texts that defaults replace because they could not be
-            read.
+        ignored: names of the parameters that could not be read.
+        unread_limits: ("success" or "within", text) pairs for texts that could not be read; the default replaced them.
     """
 
     scope: str = REAL
@@ -86,7 +85,7 @@ class DecideQuery:
 
     @property
     def rule(self) -> DecisionRule:
-        """Return the decision rule, with the time limit in milliseconds; the cheapest is its goal if none is named."""
+        """Return the decision rule, with the time limit in milliseconds; without a goal, it is the cheapest."""
         limit_ms = None if self.within == NO_TIME_LIMIT else 1000 * float(self.within)
         return DecisionRule(self.want or CHEAPEST, float(self.success), limit_ms)
 
@@ -97,7 +96,7 @@ class DecideQuery:
 
     @property
     def ignored_filters(self) -> tuple[str, ...]:
-        """Return the names in `ignored` without those of `unread_limits`, which have a message of their own."""
+        """Return the names in `ignored` without those of `unread_limits`, for which the page has other messages."""
         return tuple(name for name in self.ignored if name not in self.unread_texts)
 
     @property
@@ -106,7 +105,11 @@ class DecideQuery:
         return self.scope == SIMULATED
 
     def with_default_goal(self, *, has_cost: bool) -> "DecideQuery":
-        """Return the query with a goal; if it has none, the cheapest if a model costs money, else the most reliable."""
+        """Return the query with its own goal or else a default one.
+
+        Args:
+            has_cost: whether a model costs money; then the cheapest is the default goal, otherwise the most reliable.
+        """
         return self if self.want else replace(self, want=CHEAPEST if has_cost else RELIABLE)
 
     @property
@@ -129,7 +132,11 @@ class DecideQuery:
         )
 
     def query(self, **changes: object) -> str:
-        """Return the query string with some fields changed and without default values."""
+        """Return the query string without default values.
+
+        Args:
+            changes: new values of fields by name.
+        """
         values = {name: getattr(self, name) for name in DEFAULTS} | {"runs": self.runs} | changes
         return render_query(values, DEFAULTS, self.chosen.pairs)
 

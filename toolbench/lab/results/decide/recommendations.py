@@ -22,7 +22,7 @@ from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.published import PublishedMatrix, PublishedRow, get_published_matrix
 
 PUBLISHED_SCOPE = "published"
-COMPARED_RATE = 0.9  # the page compares the best row with the first row that has exactly this success
+COMPARED_RATE = 0.9  # the page compares the best published row with the first one that has exactly this success
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,13 @@ class RecommendationRow:
     """Computed and published recommendation for one model.
 
     Attributes:
-        rate: end-to-end success of the recommended profile, for measured trials pooled over scenarios; None if its
-            tools were off.
-        published_rate: success of that profile as published; None for measured trials.
+        provider: name of the provider; "" for published results.
+        rate: success of the recommended profile in tool scenarios; for measured trials, it is end-to-end success with
+            equally weighted scenarios. None if its tools were off.
+        published_rate: success of that profile with the published interval; None for measured trials.
         published: the published recommendation; None if there is none for the model.
-        p95: the p95 of the recommended profile as published, or its upper bound for measured trials, in words.
+        p95: the p95 of the recommended profile as published, such as "3.2 s"; for measured trials, its upper bound,
+            such as "at most 3.2 s", or "unknown".
     """
 
     recommendation: ModelRecommendation
@@ -53,9 +55,10 @@ class Recommendations:
 
     Attributes:
         published_matrix: the published matrix from which the recommendations are computed; None for measured trials,
-            and if it is not loaded.
-        overlap: (best, other): `best` is the published rate with the highest lower bound, `other` the first rate of
-            exactly 90 %. None if their intervals do not overlap, if either does not exist, and for measured trials.
+            and if no matrix is loaded.
+        overlap: (best, other), where `best` is the published rate with the highest lower bound and `other` the first
+            one of exactly 90 %. None if their intervals do not overlap, if either does not exist, and for measured
+            trials.
     """
 
     query: DecideQuery
@@ -66,7 +69,7 @@ class Recommendations:
 
     @property
     def target_percent(self) -> float:
-        """Return the required success in percent."""
+        """Return the success that the rule requires, in percent."""
         return self.query.rule.success
 
     @property
@@ -76,7 +79,7 @@ class Recommendations:
 
 
 def recommend_from_published(query: DecideQuery) -> Recommendations:
-    """Return recommendations from the published matrix; without rows if it is not loaded."""
+    """Return recommendations from the published matrix; they have no rows if no matrix is loaded."""
     matrix = get_published_matrix()
     if matrix is None:
         return Recommendations(query)
@@ -151,7 +154,7 @@ def _build_measured_result(row: DecideRow) -> ProfileResult:
 
 
 def _shorten_name(name: str) -> str:
-    """Return the name without strategy and method if these are the defaults, as published profiles are named."""
+    """Return the name without the default strategy and method, because names of published profiles lack them."""
     return name.removesuffix(" · production · native")
 
 
@@ -176,7 +179,7 @@ def _build_measured_row(
 def _list_disagreements(
     recommendation: ModelRecommendation, published: PublishedRecommendation | None
 ) -> tuple[Disagreement, ...]:
-    """Return the differences from the published recommendation; () if there is none."""
+    """Return the differences from the published recommendation; () without such a recommendation."""
     if published is None:
         return ()
     return list_disagreements(
