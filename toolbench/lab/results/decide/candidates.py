@@ -148,7 +148,7 @@ def _build_pool(query: DecideQuery, sums: list[SumRow]) -> CandidatePool:
         _build_candidate(query, newest, older, labels[key], coverage, context)
         for key, (newest, older) in zip(rows_by_key, newest_and_older, strict=True)
     )
-    differences = find_run_differences([_list_cells_of_pooled_runs(candidates)], "delivered")
+    differences = find_run_differences([_list_cell_ids_with_several_runs(candidates)], "delivered")
     candidates = tuple(_add_difference(candidate, differences) for candidate in candidates)
     omission_notice = (build_omission_notice([render_tokens(omitted_rows)]),) if omitted_rows else ()
     difference_sentences = describe_run_differences(differences)
@@ -180,8 +180,7 @@ class _ScenarioCoverage:
     def list_missing(self, rows: list[SumRow]) -> tuple[str, ...]:
         """Return the scenarios that a candidate lacks, sorted, such as "weather" or "weather version 3".
 
-        A version is named if the candidate has only an older version of the scenario, and another candidate has this
-        one.
+        The text contains a version if the candidate has only an older version of the scenario than another candidate.
 
         Args:
             rows: the sums of the scenarios that the candidate was tried with.
@@ -204,8 +203,9 @@ def _filter_runs(query: DecideQuery) -> QuerySet[Run]:
 def _build_run_condition(query: DecideQuery) -> Q:
     """Return the condition of the runs in scope.
 
-    If the query names runs, these are in scope, with the runs of missing trials that were planned for them. Otherwise,
-    all counted runs are in scope, except imported ones: simulated runs if the query asks for them, else real runs.
+    If the query names runs, these runs are in scope, and the runs of missing trials that were planned for them.
+    Otherwise, imported runs are not in scope, and simulated runs are in scope instead of real ones if the query asks
+    for them.
     """
     if query.scope == "runs":
         return Q(pk__in=query.runs) | Q(purpose=MORE_TRIALS_PURPOSE, repeat_of__in=query.runs)
@@ -344,7 +344,7 @@ def _build_trial_filter(
     )
 
 
-def _list_cells_of_pooled_runs(candidates: Sequence[Candidate]) -> Iterable[int]:
+def _list_cell_ids_with_several_runs(candidates: Sequence[Candidate]) -> Iterable[int]:
     """Return the primary keys of the cells of the candidates that have several runs."""
     return (pk for candidate in candidates if len(candidate.run_ids) > 1 for pk in candidate.cell_ids)
 

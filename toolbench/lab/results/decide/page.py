@@ -157,7 +157,10 @@ def _build_page(query: DecideQuery, version: UUID | None) -> DecidePage:
 
 
 def find_promotable(config_ids: Iterable[int]) -> frozenset[int]:
-    """Return the ids of the configurations that can be promoted, with one SQL query: their model is connected here."""
+    """Return the ids of the configurations that can be promoted, because their model is connected here.
+
+    The function sends one SQL query.
+    """
     return frozenset(RunConfig.objects.filter(pk__in=config_ids, model__isnull=False).values_list("pk", flat=True))
 
 

@@ -31,7 +31,7 @@ class PromotionSource:
 
     @property
     def baseline(self) -> Run:
-        """Return the run that canary runs are compared with: that of the configuration."""
+        """Return the run of the configuration. Canary runs are compared with this run."""
         return self.config.run
 
 

@@ -85,7 +85,7 @@ class DecideQuery:
 
     @property
     def rule(self) -> DecisionRule:
-        """Return the decision rule, with the time limit in milliseconds; without a goal, it is the cheapest."""
+        """Return the decision rule, with the time limit in milliseconds and CHEAPEST as the default goal."""
         limit_ms = None if self.within == NO_TIME_LIMIT else 1000 * float(self.within)
         return DecisionRule(self.want or CHEAPEST, float(self.success), limit_ms)
 
