@@ -132,24 +132,26 @@ def compare_stratified(counts: ComparisonCounts, keys: Sequence[StratumKey]) -> 
     With sequential stopping, the interval and the p-value are anytime-valid.
     """
     sides = (counts.first, counts.second)
-    sums = [[_sum_clusters(side[key], counts.metric) for key in keys] for side in sides]
-    stopping = [_combine_stopping(stratum for key in keys for stratum in side[key]) for side in sides]
+    sums_by_side = [[_sum_clusters(side[key], counts.metric) for key in keys] for side in sides]
+    stopping_by_side = [_combine_stopping(stratum for key in keys for stratum in side[key]) for side in sides]
     withheld = any(stratum.repeating for key in keys for side in sides for stratum in side[key])
-    effective = [[cluster_sums.compute_effective_counts() for cluster_sums in side_sums] for side_sums in sums]
+    effective_by_side = [[sums.compute_effective_counts() for sums in side_sums] for side_sums in sums_by_side]
     if withheld:
         difference = None
-    elif any(design.error for design in stopping):
+    elif any(design.error for design in stopping_by_side):
         samples = (
-            [ScenarioSample(*count, _combine_stopping(side[key])) for count, key in zip(counted, keys, strict=True)]
-            for counted, side in zip(effective, sides, strict=True)
+            [ScenarioSample(k, n, _combine_stopping(side[key])) for (k, n), key in zip(effective, keys, strict=True)]
+            for effective, side in zip(effective_by_side, sides, strict=True)
         )
         difference = compute_sequential_difference(tuple(zip(*samples, strict=True)))
     else:
-        difference = compute_difference([Stratum(*first, *second) for first, second in zip(*effective, strict=True)])
-    clustered = any(cluster_sums.design_effect > 1 for side_sums in sums for cluster_sums in side_sums)
+        difference = compute_difference(
+            [Stratum(*first, *second) for first, second in zip(*effective_by_side, strict=True)]
+        )
+    clustered = any(sums.design_effect > 1 for side_sums in sums_by_side for sums in side_sums)
     first_rate, second_rate = (
         _build_rate(reduce(add, side_sums, ClusterSums()), design, withheld=withheld, clustered=clustered)
-        for side_sums, design in zip(sums, stopping, strict=True)
+        for side_sums, design in zip(sums_by_side, stopping_by_side, strict=True)
     )
     return RateComparison(first_rate, second_rate, difference, withheld, clustered)
 

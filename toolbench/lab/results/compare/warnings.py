@@ -31,16 +31,16 @@ class TimeSpan(Protocol):
 
 def list_warnings(first: Side, second: Side, counts: ComparisonCounts) -> tuple[str, ...]:
     """Return the warnings as sentences, the most serious first."""
-    have_trials = bool(first.trials and second.trials)
+    both_have_trials = bool(first.trials and second.trials)
     applies_by_warning = {
         SIMULATED: first.simulated or second.simulated,
         FAR_APART: is_far_apart(first, second),
         _describe_concurrency(first, second): _has_different_concurrency(first, second),
-        "Frozen settings differ, and none of the compared settings explains this.": have_trials
+        "Frozen settings differ, and none of the compared settings explains this.": both_have_trials
         and _has_unexplained_settings(first, second, counts),
-        "The sides ran on different versions of the engine.": have_trials
+        "The sides ran on different versions of the engine.": both_have_trials
         and select_distinct_versions(first.engine_versions) != select_distinct_versions(second.engine_versions),
-        "Scenario versions differ: the tasks are not the same.": have_trials and "version" in counts.differing,
+        "Scenario versions differ: the tasks are not the same.": both_have_trials and "version" in counts.differing,
         "Some versions of scenarios are omitted, since the other side has other versions, which are different tasks: "
         f"{', '.join(counts.left_out_versions)}.": bool(counts.left_out_versions),
         OVERLOADED: bool(first.overloaded_trials or second.overloaded_trials),
