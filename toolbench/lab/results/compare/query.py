@@ -14,6 +14,7 @@ from toolbench.lab.planning.run_request import NO_EXAMPLES
 from toolbench.lab.query_params import QueryParams, clean_text, parse_whole_number
 from toolbench.lab.results.trial_list.filter import STREAMED, WHOLE
 
+# labels of the axes, by name
 AXES = {
     "run": "Run", "config": "Configuration", "provider": "Provider", "model": "Model", "canonical": "Same weights",
     "profile": "Profile", "strategy": "Strategy", "method": "Method", "examples": "Examples", "stream": "Answers",
@@ -21,13 +22,8 @@ AXES = {
 }  # fmt: skip
 SIDE_LETTERS = "abcdefghijkl"  # each side has a letter; the URL parameter `b_model` is the model of the second side
 MAX_SIDES = len(SIDE_LETTERS)
-SIDE_AXES = (
-    "model",
-    "strategy",
-    "profile",
-    "method",
-    "provider",
-)  # axes whose values can be the sides if the URL names no sides
+# axes whose values can be the sides if the URL names no sides
+SIDE_AXES = ("model", "strategy", "profile", "method", "provider")
 SUCCESS_METRICS = {
     "given": "Answered success",
     "delivered": "End-to-end success",
@@ -39,12 +35,13 @@ PARAMETER_NAMES = (
     *("metric", "group", "kind", "how", "points", "demo", "scenario", *DATE_NAMES, "upto"),
 )
 INSTANCE_KIND_LABELS = {"parity": "fixed instances", "drawn": "drawn instances"}
-DEFAULT_POINTS = 7
+DEFAULT_POINTS = 7  # percentage points
 MAX_POINTS = 50
 RUN_AXES = ("run", "config")  # their values are ids, separated by commas
+# columns of configurations, by axis
 CONFIG_COLUMNS = {"provider": "provider_name", "model": "model_name"} | {
     name: name for name in ("canonical", "profile", "strategy", "method", "examples", "stream")
-}  # columns of configurations by axis
+}
 MAX_VALUE_CHARS = 1_000  # a longer value is ignored, since a truncated list of ids could end in another id
 
 

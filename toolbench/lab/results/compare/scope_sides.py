@@ -106,14 +106,14 @@ def _group_by_value(counts: Counter[tuple[str, str]]) -> Mapping[str, Set[str]]:
     Args:
         counts: number of trials by value and scenario.
     """
-    value_counts = Counter(scenario for _, scenario in counts)  # number of values by scenario
+    values_per_scenario = Counter(scenario for _, scenario in counts)
     scenarios: dict[str, set[str]] = defaultdict(set)
     trials: Counter[str] = Counter()
     comparable_trials: Counter[str] = Counter()
     for (value, scenario), trial_count in counts.items():
         scenarios[value].add(scenario)
         trials[value] += trial_count
-        comparable_trials[value] += trial_count if value_counts[scenario] > 1 else 0
+        comparable_trials[value] += trial_count if values_per_scenario[scenario] > 1 else 0
     ordered = sorted(trials, key=lambda value: (-comparable_trials[value], -trials[value], value))
     return {value: scenarios[value] for value in ordered}
 
