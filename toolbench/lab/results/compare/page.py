@@ -153,8 +153,8 @@ def _find_trial_ids(
 ) -> dict[StratumKey, int]:
     """Return the primary key of one trial of each instance on a side.
 
-    The keys of the result are strata with the seed of the instance appended. An instance without a trial with the
-    required outcome is absent.
+    The keys of the result are strata with the seed of the instance appended. An instance is absent if none of its
+    trials has the required outcome.
 
     Args:
         comparison: the comparison of two sides.

@@ -38,8 +38,8 @@ class Side:
     Attributes:
         trials: number of these trials.
         tokens: number of input and output tokens, those of lost executions included.
-        cost: dollars per end-to-end success, those of failed, retried and lost requests included; None if the cost is
-            unknown or there is no such success.
+        cost: dollars per end-to-end success; they include the cost of failed, retried and lost requests. None if a cost
+            is unknown or there is no such success.
         cost_source: source of the cost, or the reason why it is unknown.
         end_to_end_successes: number of trials that passed and that no user had retried after an error.
         first_start: start of the first trial; None if no start is known, as in some imported runs.
