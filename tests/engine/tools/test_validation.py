@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from tests.engine.tools.test_applied_schemas import build_deep_arguments, build_recursive_union
 from toolbench.engine.errors import PlanError
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.tools.validation import MAX_ERRORS, check_schema, list_schema_errors
@@ -112,3 +113,25 @@ def test_check_schema_accepts_union_that_refers_only_to_itself() -> None:
     schema = {"properties": {"a": {"$ref": "#/$defs/s"}}, "$defs": {"s": {"anyOf": [{"$ref": "#/$defs/s"}] * 20}}}
     check_schema(ToolDefinition("t", "", schema))
     assert list_violations({"a": 1}, schema) == set()
+
+
+@pytest.mark.parametrize(
+    ("branches", "depth", "message"),
+    [
+        (2, 13, "the arguments are not valid; their schema applies more than 10,000 schemas"),
+        (2, 100, "the arguments cannot be checked; their schema applies more than 1,000,000 schemas"),
+        (4, 100, "the arguments cannot be checked; their schema applies more than 1,000,000 schemas"),
+    ],
+)
+def test_list_schema_errors_of_deep_recursive_union_ends_early(branches: int, depth: int, message: str) -> None:
+    """With four equal branches, eight levels took eight seconds, and each further one four times as long."""
+    tool = ToolDefinition("t", "", build_recursive_union(branches))
+    (error,) = list_schema_errors(tool, build_deep_arguments(depth))
+    assert (error.path, error.kind) == ("$", "other")
+    assert error.message.startswith(message)
+
+
+def test_list_schema_errors_of_shallow_recursive_union_names_the_place() -> None:
+    tool = ToolDefinition("t", "", {"properties": {"b": {"type": "string"}}} | build_recursive_union(2))
+    errors = list_schema_errors(tool, build_deep_arguments(4) | {"b": 1})
+    assert "$.b" in {error.path for error in errors}

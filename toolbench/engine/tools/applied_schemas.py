@@ -1,12 +1,16 @@
 """Count of the schemas that a validator applies to one value: unions and references can multiply them."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from toolbench.engine.json_paths import follow_reference
 
+FREE_SCHEMAS = 20  # of each value, so that the number of values in arguments is not limited
 _LIST_KEYWORDS = ("allOf", "anyOf", "oneOf")
 _SCHEMA_KEYWORDS = ("not", "if", "then", "else")
+_ITEM_KEYWORDS = ("contains", "additionalItems", "unevaluatedItems")
 
 
 def count_applied_schemas(root: Any, limit: int) -> int:
@@ -21,7 +25,7 @@ def count_applied_schemas(root: Any, limit: int) -> int:
         limit: at least 1.
     """
     schemas = list(_iterate_objects(root))
-    schema_by_anchor = {f"#{schema['$anchor']}": schema for schema in schemas if isinstance(schema.get("$anchor"), str)}
+    schema_by_anchor = _map_anchors(root)
     counts_by_id: dict[int, int] = {}
 
     def count(schema: Any) -> int:
@@ -36,6 +40,94 @@ def count_applied_schemas(root: Any, limit: int) -> int:
     return max(map(count, schemas), default=0)
 
 
+class ApplicationCounter:
+    """Counter of the schemas that a validator applies to arguments and all values inside of them.
+
+    With a recursive schema, each level of the arguments can multiply this number.
+
+    Args:
+        root: a JSON Schema, which must not be nested too deeply for recursive code.
+    """
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._schema_by_anchor = _map_anchors(root)
+        self._schema_by_id: dict[int, Mapping[str, Any]] = {}
+        self._applied_by_id: dict[int, Counter[int]] = {}  # ids of the schemas that a schema applies to its value
+
+    def count(self, arguments: Any, limit: int) -> int:
+        """Return the number of schemas beyond FREE_SCHEMAS for each value, or `limit` if there are more.
+
+        They count as in `count_applied_schemas`.
+        """
+        total, pending = 0, [(arguments, frozenset(Counter(self._list_ids([self._root])).items()))]
+        apply = cache(self._apply)  # most values of a list and of a tree have the same schemas
+        list_member_schemas = cache(self._count_member_schemas)
+        while pending and total < limit:
+            value, entered = pending.pop()
+            applied = apply(entered)
+            total += max(0, sum(times for _, times in applied) - FREE_SCHEMAS)
+            members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+            pending += [(member, schemas) for key, member in members if (schemas := list_member_schemas(applied, key))]
+        return min(total, limit)
+
+    def _apply(self, entered: frozenset[tuple[int, int]]) -> frozenset[tuple[int, int]]:
+        """Return the schemas that are applied to a value if these are; each with how often it is."""
+        applied: Counter[int] = Counter()
+        for schema_id, times in entered:
+            for inner_id, inner_times in self._expand(self._schema_by_id[schema_id]).items():
+                applied[inner_id] += times * inner_times
+        return frozenset(applied.items())
+
+    def _count_member_schemas(self, applied: frozenset[tuple[int, int]], key: str | int) -> frozenset[tuple[int, int]]:
+        counts: Counter[int] = Counter()
+        for schema_id, times in applied:
+            for member_id in self._list_ids(_list_member_schemas(self._schema_by_id[schema_id], key)):
+                counts[member_id] += times
+        return frozenset(counts.items())
+
+    def _expand(self, schema: Mapping[str, Any]) -> Counter[int]:
+        if id(schema) not in self._applied_by_id:
+            self._applied_by_id[id(schema)] = Counter()  # while its parts are expanded
+            applied = Counter([id(schema)])
+            for part_id in self._list_ids(_list_parts(schema, self._root, self._schema_by_anchor)):
+                applied.update(self._expand(self._schema_by_id[part_id]))
+            self._applied_by_id[id(schema)] = applied
+        return self._applied_by_id[id(schema)]
+
+    def _list_ids(self, schemas: list[Any]) -> list[int]:
+        objects = [schema for schema in schemas if isinstance(schema, Mapping)]
+        self._schema_by_id |= {id(schema): schema for schema in objects}
+        return [id(schema) for schema in objects]
+
+
+def can_multiply(root: Any, limit: int) -> bool:
+    """Return whether a validator may apply `limit` schemas to arguments without a list, because references repeat.
+
+    Args:
+        root: as in `count_applied_schemas`.
+        limit: at least 1.
+    """
+    schema_by_anchor = _map_anchors(root)
+    counts_by_id: dict[int, int] = {}
+
+    def count(value: Any) -> int:
+        if not isinstance(value, Mapping | list):
+            return 0
+        if id(value) not in counts_by_id:
+            counts_by_id[id(value)] = limit  # of a value that contains itself
+            parts = list(value.values()) if isinstance(value, Mapping) else value
+            if isinstance(value, Mapping) and isinstance(reference := value.get("$ref"), str):
+                parts = [*parts, _find_target(reference, root, schema_by_anchor)]
+            counts_by_id[id(value)] = min(1 + sum(map(count, parts)), limit)
+        return counts_by_id[id(value)]
+
+    try:
+        return count(root) >= limit
+    except RecursionError:  # a long chain of references
+        return True
+
+
 def _iterate_objects(root: Any) -> Iterator[Mapping[str, Any]]:
     """Yield every object in a schema; each schema is one of them."""
     pending_values = [root]
@@ -46,6 +138,23 @@ def _iterate_objects(root: Any) -> Iterator[Mapping[str, Any]]:
             pending_values += value.values()
         elif isinstance(value, list):
             pending_values += value
+
+
+def _map_anchors(root: Any) -> dict[str, Mapping[str, Any]]:
+    schemas = _iterate_objects(root)
+    return {f"#{schema['$anchor']}": schema for schema in schemas if isinstance(schema.get("$anchor"), str)}
+
+
+def _list_member_schemas(schema: Mapping[str, Any], key: str | int) -> list[Any]:
+    """Return the schemas inside a schema that may be applied to the value of a key or to an item of a list."""
+    if isinstance(key, int):
+        items = [schema.get(keyword) for keyword in ("items", "prefixItems")]
+        positional = [part[key] for part in items if isinstance(part, list) and key < len(part)]
+        return [*items, *positional, *(schema.get(keyword) for keyword in _ITEM_KEYWORDS)]
+    properties, patterns = schema.get("properties"), schema.get("patternProperties")
+    named = [properties[key]] if isinstance(properties, Mapping) and key in properties else []
+    matching = list(patterns.values()) if isinstance(patterns, Mapping) else []
+    return [*(named or [schema.get("additionalProperties")]), *matching, schema.get("unevaluatedProperties")]
 
 
 def _list_parts(schema: Mapping[str, Any], root: Any, schema_by_anchor: Mapping[str, Any]) -> list[Any]:

@@ -11,12 +11,15 @@ from toolbench.engine.identity_key import IdentityKey
 from toolbench.engine.json_paths import build_member_path, render_json_path
 from toolbench.engine.sized_cache import SizedCache, estimate_bytes
 from toolbench.engine.strict_json import write_json
-from toolbench.engine.tools.applied_schemas import count_applied_schemas
+from toolbench.engine.tools.applied_schemas import ApplicationCounter, can_multiply, count_applied_schemas
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.types import JsonObject, SchemaError
 
 MAX_ERRORS = 20
-MAX_APPLIED_SCHEMAS = 10_000  # schemas that apply to one value; a validation takes longer the more there are
+MAX_APPLIED_SCHEMAS = 10_000  # to one value; the time of a validation grows with their number
+# To arguments and all values inside of them, as ApplicationCounter counts. With so many schemas, each of these takes
+# about a second: whether arguments are valid, and a list of their errors.
+MAX_CHECKED_SCHEMAS, MAX_LISTED_SCHEMAS = 1_000_000, 10_000
 _KIND_BY_KEYWORD = {
     "required": "missing",
     "type": "type",
@@ -66,10 +69,15 @@ def list_schema_errors(tool: ToolDefinition, arguments: JsonObject) -> tuple[Sch
         ValueError, TypeError, RecursionError: the tool's parameters are no usable JSON Schema; `check_schema` raises
             PlanError for them.
     """
-    validator = _get_validator(tool)
+    validator, counter = _get_validator(tool)
+    applied = counter.count(arguments, MAX_CHECKED_SCHEMAS) if counter else 0
+    if applied >= MAX_CHECKED_SCHEMAS:
+        return (_build_excess_error("the arguments cannot be checked", MAX_CHECKED_SCHEMAS),)
     try:
         if validator.is_valid(arguments):
             return ()
+        if applied > MAX_LISTED_SCHEMAS:
+            return (_build_excess_error("the arguments are not valid", MAX_LISTED_SCHEMAS),)
         schema_errors = (
             schema_error for error in validator.iter_errors(arguments) for schema_error in _build_schema_errors(error)
         )
@@ -78,12 +86,14 @@ def list_schema_errors(tool: ToolDefinition, arguments: JsonObject) -> tuple[Sch
         return (SchemaError("$", "other", f"the arguments cannot be checked: {_get_first_line(error)}"),)
 
 
-_validators: SizedCache[str, jsonschema_rs.Validator] = SizedCache(max_entries=512)
-_validators_by_tool: SizedCache[IdentityKey[ToolDefinition], jsonschema_rs.Validator] = SizedCache(max_entries=512)
+# A validator, and the counter of the schemas that it applies if their number can multiply with the depth of arguments.
+_Validator = tuple[jsonschema_rs.Validator, ApplicationCounter | None]
+_validators: SizedCache[str, _Validator] = SizedCache(max_entries=512)
+_validators_by_tool: SizedCache[IdentityKey[ToolDefinition], _Validator] = SizedCache(max_entries=512)
 
 
-def _get_validator(tool: ToolDefinition) -> jsonschema_rs.Validator:
-    def compile_schema() -> tuple[jsonschema_rs.Validator, int]:
+def _get_validator(tool: ToolDefinition) -> _Validator:
+    def compile_schema() -> tuple[_Validator, int]:
         schema = write_json(dict(tool.parameters))
         validator = _validators.get(schema, lambda: (_compile_validator(schema), len(schema)))
         return validator, estimate_bytes(tool.parameters)
@@ -91,15 +101,21 @@ def _get_validator(tool: ToolDefinition) -> jsonschema_rs.Validator:
     return _validators_by_tool.get(IdentityKey(tool), compile_schema)
 
 
-def _compile_validator(schema: str) -> jsonschema_rs.Validator:
-    """Return the validator of a schema, which is given as JSON text.
+def _compile_validator(schema: str) -> _Validator:
+    """Compile a schema, which is given as JSON text.
 
     Raises:
         ValueError: the schema is invalid, or a validation by it could take minutes.
     """
-    if count_applied_schemas(json.loads(schema), MAX_APPLIED_SCHEMAS + 1) > MAX_APPLIED_SCHEMAS:
+    root = json.loads(schema)
+    if count_applied_schemas(root, MAX_APPLIED_SCHEMAS + 1) > MAX_APPLIED_SCHEMAS:
         raise ValueError(f"unions and references apply more than {MAX_APPLIED_SCHEMAS:,} schemas to one value")
-    return jsonschema_rs.validator_for(schema, mask="the value", offline=True)
+    validator = jsonschema_rs.validator_for(schema, mask="the value", offline=True)
+    return validator, ApplicationCounter(root) if can_multiply(root, MAX_LISTED_SCHEMAS) else None
+
+
+def _build_excess_error(problem: str, limit: int) -> SchemaError:
+    return SchemaError("$", "other", f"{problem}; their schema applies more than {limit:,} schemas to them")
 
 
 def _build_schema_errors(error: jsonschema_rs.ValidationError) -> Iterator[SchemaError]:
