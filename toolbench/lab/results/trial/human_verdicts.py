@@ -1,4 +1,4 @@
-"""Human verdicts on trials. Pages show them beside the judge's verdict; they change no count."""
+"""Human verdicts on trials, which pages show beside the judge's verdict. Human verdicts change no count."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ _COLUMNS = ("verdict", "username", "reason", "at", "current", "execution")
 
 @dataclass(frozen=True, slots=True)
 class HumanVerdictRow:
-    """Human verdict.
+    """Human verdict on a trial.
 
     Attributes:
         current: False for a replaced verdict, and for a verdict on an earlier execution of the trial.
-        at: time at which it was saved.
-        differs_from_judge: whether it differs from the judge's current verdict.
+        at: time at which the verdict was saved.
+        differs_from_judge: whether the human verdict differs from the judge's current verdict.
     """
 
     verdict: str
@@ -40,7 +40,7 @@ class HumanVerdictRow:
 def save_human_verdict(trial_id: int, person: User | None, *, verdict: str, reason: str) -> None:
     """Save a human verdict on the current execution of a trial.
 
-    It replaces the current human verdict of the trial, which stays stored.
+    The new verdict replaces the current human verdict of the trial; the replaced one stays stored.
 
     Args:
         trial_id: primary key of the trial.
@@ -50,7 +50,8 @@ def save_human_verdict(trial_id: int, person: User | None, *, verdict: str, reas
 
     Raises:
         Trial.DoesNotExist: the trial does not exist, or its run was deleted.
-        InvalidFieldsError: the trial has no verdict yet, the verdict is unknown, or the reason is empty or too long.
+        InvalidFieldsError: the trial neither passed nor failed, the verdict is unknown, or the reason is empty or too
+            long.
     """
     with transaction.atomic():
         trial = Trial.objects.select_for_update(of=("self",)).get(pk=trial_id, run__deleted_at=None)

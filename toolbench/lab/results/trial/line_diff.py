@@ -1,4 +1,4 @@
-"""Hunks of two lists of lines: their differences with some context, in bounded time and length."""
+"""Hunks of two lists of lines. Only MAX_COMPARED_LINES lines of each list are compared, so the time is bounded."""
 
 import difflib
 from collections.abc import Iterator, Sequence
@@ -14,8 +14,8 @@ DiffSide = tuple[CodeLine, ...]
 def build_hunks(left: Sequence[str], right: Sequence[str]) -> tuple[DiffSide, DiffSide]:
     """Return the lines to show of each side.
 
-    A line that differs has the mark "chg". A line with the mark "skip" stands for lines that are left out: equal ones,
-    and those after the MAX_COMPARED_LINES lines that are compared.
+    A line that differs, or that the other side lacks, has the mark "chg". A line with the mark "skip" stands for lines
+    that are left out: equal ones, and those after the MAX_COMPARED_LINES compared lines.
     """
     start = max(_find_first_difference(left, right) - CONTEXT_LINES, 0)
     compared = left[start : start + MAX_COMPARED_LINES], right[start : start + MAX_COMPARED_LINES]

@@ -59,10 +59,10 @@ TOOLS_DROPPED = "tools_dropped"
 
 @dataclass(frozen=True, slots=True)
 class EarlierExecution:
-    """Earlier execution of the trial, which was lost, requeued or retried.
+    """Earlier execution of the trial: it was lost, or the trial was requeued after it.
 
     Attributes:
-        steps: number of its steps, which are still stored.
+        steps: number of its stored steps.
     """
 
     execution: int
@@ -74,26 +74,26 @@ class TrialPage:
     """Content of the trial page.
 
     Attributes:
-        filter: filter of the list that the trial is seen in.
-        mark: outcome, or `running` or `queued` without one.
+        filter: filter of the trial list that led to the page.
+        mark: outcome; `running` or `queued` until the trial has ended.
         headline: result in one sentence.
-        class_sentence: sentence of the failure class; empty without one.
-        suggested_fix: suggested fix of the failure class; empty without one.
+        class_sentence: description of the failure class; empty without a failure class.
+        suggested_fix: suggested fix of the failure class; empty without a failure class.
         rule: rule that the judge applied; empty without a verdict.
-        behaviour: the behaviour under test in words; empty without one.
+        behaviour: the behaviour that the scenario tests, in words; empty if it tests none or is unknown here.
         first_bad_key: key of the timeline row with the first problem; empty if it is unknown.
-        rendered_prompt: prompt that the server rendered; empty if it is unknown.
-        steps_truncated: whether the trial has more than MAX_STEPS steps.
-        step: the open step; None in another view, and without steps.
-        conversation: messages of the conversation; None in another view.
-        earlier: earlier executions, the first one first.
-        repeats: the first MAX_REPEATS trials of the cell; this one is absent if it comes after them.
+        rendered_prompt: prompt as the server rendered it, or as sent with the method template; empty if unknown.
+        steps_truncated: whether the current execution has more than MAX_STEPS steps.
+        step: the open step; None without steps, and in views other than STEPS.
+        conversation: messages of the conversation; None in views other than CONVERSATION.
+        earlier: earlier executions, the oldest first.
+        repeats: the first MAX_REPEATS trials of the cell; they may lack the trial of the page.
         distinct: number of distinct answers of those `repeats` that have ended.
         answered: answered success of the cell.
         delivered: end-to-end success of the cell.
         judgements: verdicts before and after each re-judging, the oldest first; () if the trial was never re-judged.
         human_verdicts: human verdicts, the newest first.
-        support: sentence about the model's support of tools that was known before the first request.
+        support: sentence about the model's tool support, as it was known before the first request.
         omitted_parameters: parameters that the trial's requests left out, since the endpoint refused them.
     """
 
@@ -130,25 +130,25 @@ class TrialPage:
 
     @property
     def other_model_echoed(self) -> str:
-        """Return the models that the answers name; an empty text if they name only the requested one."""
+        """Return the models that the answers name; "" if the answers name none or only the requested one."""
         return "" if self.trial.model_echoed == self.config.model_name else self.trial.model_echoed
 
     @property
     def methods_used(self) -> str:
-        """Return the methods that the turns used, separated by commas; an empty text if no turn used one."""
+        """Return the methods that the turns used, separated by commas; "" if no turn used one."""
         return ", ".join(filter(None, self.trial.paths.split(",")))
 
     @property
     def is_failed_by_end(self) -> bool:
-        """Return whether the trial failed although every check holds, since its run ended without an answer."""
+        """Return whether the trial failed although every check holds: it ended without an answer."""
         has_no_answer = self.trial.end not in ("", *ANSWERED_ENDS)
         return self.trial.outcome == "fail" and has_no_answer and all(check.ok for check in self.checks)
 
     @property
     def case_study_only(self) -> tuple[Check, ...]:
-        """Return the checks that only the case study's rule looks at, so that they do not decide the verdict.
+        """Return the checks that count for the case study's rule, but not for the verdict.
 
-        They are the final sentence outside of controls, and failed checks of a trial that passed.
+        They are the check DONE_CHECK, except in controls, and the failed checks of a trial that passed.
         """
         has_passed, is_control = self.trial.outcome == Trial.Outcome.PASS, self.cell.control
         return tuple(
@@ -180,7 +180,7 @@ class TrialPage:
 
     @property
     def bodies_note(self) -> str:
-        """Return when and by which rule the bodies were removed; an empty text if they were not."""
+        """Return when and by which rule the bodies were removed; "" if they were not."""
         return explain_removed_bodies(self.trial)
 
     @property
@@ -199,7 +199,7 @@ class _TrialSteps:
         stored: step details and bodies by step id, as far as they were read.
         facts: step details by step id.
         first_bad_key: key of the row with the first problem; empty if it is unknown.
-        open_row: the row that the page opens; None without rows.
+        open_row: the row that the page opens; None if the timeline has no row to open.
     """
 
     steps: Sequence[Step]
@@ -216,9 +216,9 @@ def get_trial_page(trial_id: int, trial_filter: TrialFilter, key: str = "", *, v
 
     Args:
         trial_id: primary key of the trial.
-        trial_filter: filter of the list that the trial is seen in; an empty one stands for the trials of its run.
+        trial_filter: filter of the trial list that led to the page; an empty filter stands for all trials of the run.
         key: key `<ordinal>.<part>` of the row to open; any other text opens the first bad row, else the first response.
-        view: a name of VIEWS. The open step and the conversation are built only for their own views.
+        view: one of VIEWS. The open step is built only for STEPS, the conversation only for CONVERSATION.
 
     Raises:
         Trial.DoesNotExist: the trial does not exist, or its run was deleted.
@@ -264,12 +264,12 @@ def get_trial_page(trial_id: int, trial_filter: TrialFilter, key: str = "", *, v
 
 
 def _describe_behaviour(trial: Trial, version: int) -> str:
-    """Return the behaviour under test in words, with at most one query; "" for none."""
+    """Return the behaviour that the scenario tests, in words, with at most one query; "" if there is none."""
     if trial.behaviour_seen is None:
         return ""
     try:
         scenario = load_judging_scenario(trial.scenario, version)
-    except KeyError:  # an imported run may have scenarios that are not installed here
+    except KeyError:  # a deleted test case, or a scenario of an imported run that is not installed here
         return ""
     if isinstance(scenario, UserCaseScenario):
         return BEHAVIOUR_LABELS.get(scenario.case.behaviour, "")
@@ -307,7 +307,7 @@ def _build_headline(trial: Trial, failure_class: failure_classes.FailureClass | 
 
 
 def _decode_text(stored: bytes | memoryview | None) -> str:
-    """Return stored bytes as text; more than MAX_BODY_BYTES are truncated, with a note."""
+    """Return stored bytes as text: the first MAX_BODY_BYTES, with a note if there are more."""
     whole = bytes(stored or b"")
     text = whole[:MAX_BODY_BYTES].decode("utf-8", "backslashreplace").replace("\0", "␀")
     return text if len(whole) <= MAX_BODY_BYTES else f"{text}\n… Only the beginning is shown."
@@ -320,7 +320,7 @@ def _find_turn(steps: Sequence[Step], trial: Trial, key: str) -> int | None:
     return turns.get(ordinal, turns.get(str(trial.first_bad_ordinal)))
 
 
-def _list_possible_steps(steps: Sequence[Step], trial: Trial, key: str) -> list[int]:
+def _list_possible_step_ids(steps: Sequence[Step], trial: Trial, key: str) -> list[int]:
     """Return the ids of the steps that the page may open.
 
     They are the step in the URL, the step with the first problem and the first exchange, as far as they exist.
@@ -354,7 +354,7 @@ def _build_step_view(trial_steps: _TrialSteps) -> StepView | None:
 def _get_trial(trial_id: int) -> tuple[Trial, tuple[EarlierExecution, ...], tuple[HumanVerdictRow, ...]]:
     """Return the trial, its earlier executions and its human verdicts, with one query.
 
-    The trial comes with its run, configuration, model and cell.
+    The trial comes with its run, cell and configuration, and with the model and its provider.
 
     Raises:
         Trial.DoesNotExist: the trial does not exist, or its run was deleted.
@@ -371,7 +371,7 @@ def _get_trial(trial_id: int) -> tuple[Trial, tuple[EarlierExecution, ...], tupl
 def _read_steps(trial: Trial, key: str) -> _TrialSteps:
     steps = list(Step.objects.filter(trial=trial, execution=trial.execution).order_by("ordinal")[: MAX_STEPS + 1])
     current = steps[:MAX_STEPS]
-    step_ids = _list_possible_steps(current, trial, key)
+    step_ids = _list_possible_step_ids(current, trial, key)
     stored = read_step_bodies(current, turn=_find_turn(current, trial, key), requests=step_ids, responses=step_ids)
     facts = select_facts(stored)
     timeline = build_timeline(current, facts)

@@ -1,4 +1,4 @@
-"""Query of the trial page: filter of the list, view, open step, and other trial of the diff view."""
+"""URL query of the trial page: filter of the list, view, open step, and other trial and level of the diff view."""
 
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
@@ -13,14 +13,14 @@ VIEWS = (CONVERSATION, STEPS, DIFFERENCES)
 
 @dataclass(frozen=True, slots=True)
 class TrialPageQuery:
-    """Query of the trial page, with values as they are in the URL.
+    """URL query of the trial page, with values as they are in the URL.
 
     Attributes:
-        filter: filter of the list that the trial is seen in.
-        view: a name of VIEWS; `shown_view` replaces any other text.
-        step: key of a row of the timeline.
+        filter: filter of the trial list that led to the page.
+        view: one of VIEWS; for any other text, `shown_view` chooses the view.
+        step: key of the timeline row to open.
         beside: primary key of the other trial of the diff view.
-        level: "parsed" or "raw".
+        level: "parsed" or "raw" lines of the diff view.
     """
 
     filter: TrialFilter

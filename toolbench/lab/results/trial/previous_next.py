@@ -1,4 +1,4 @@
-"""Neighbours of a trial in the list of a filter: the previous, the next, and the next failed one."""
+"""Neighbours of a trial in a filtered list: the previous trial, the next one, and the next failed one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Neighbours:
 def get_neighbours(trial: Trial, trial_filter: TrialFilter) -> Neighbours:
     """Return the neighbours of a trial in the order of the filter, with at most three queries.
 
-    They are found by the place that the trial has in this order, even if the filter does not match it.
+    They are the trials before and after the place of the trial in this order, even if the filter excludes the trial.
     """
     columns = SORT_COLUMNS[trial_filter.sort]
     values = [_get_sort_value(trial, column) for column in columns]
@@ -60,10 +60,10 @@ def _select_following(
 
 
 def _limit_to_newest(matching: QuerySet[Trial], trial_filter: TrialFilter) -> QuerySet[Trial]:
-    """Return the newest MAX_COUNTED_TRIALS trials, as the list has, with one query.
+    """Return the newest MAX_COUNTED_TRIALS matching trials, as the list does, with one query.
 
-    All trials are returned if the filter names runs, cells or configurations, or if its order is one of
-    _UNLIMITED_SORTS.
+    All matching trials are returned, without a query, if the filter names runs, cells or configurations, or if its
+    order is one of _UNLIMITED_SORTS.
     """
     if has_named_runs(trial_filter) or trial_filter.sort in _UNLIMITED_SORTS:
         return matching
@@ -73,7 +73,7 @@ def _limit_to_newest(matching: QuerySet[Trial], trial_filter: TrialFilter) -> Qu
 
 
 def _get_sort_value(trial: Trial, column: SortColumn) -> Any:
-    """Return the value that a sort column has for the trial; None if it is unknown."""
+    """Return the trial's value in a sort column; None if the value is unknown."""
     match column.name:
         case "rank":
             return _compute_rank(trial)

@@ -12,7 +12,7 @@ from toolbench.lab.models import Step, Trial
 from toolbench.lab.results.trial_list.index import choose_mark
 
 MAX_REPEATS = 500
-Calls = tuple[tuple[str, bool], ...]  # (name of the tool, whether its result was ok) of each executed call
+Calls = tuple[tuple[str, bool], ...]  # (name of the tool, whether the call succeeded) of each call in order
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class TrialRepeat:
 
     Attributes:
         index: number of the repeat within its cell, from 1.
-        mark: outcome, or `running` or `queued` without one.
+        mark: outcome; `running` or `queued` until the trial has ended.
         is_current: whether it is the trial of the page.
     """
 
@@ -36,13 +36,13 @@ class RepeatGroup:
     """Group of ended repeats with the same outcome, calls and sentence.
 
     Attributes:
-        mark: their outcome.
+        mark: outcome of the repeats.
         indexes: numbers of the repeats.
-        exemplar: primary key of the first trial.
+        exemplar: primary key of the first repeat of the group.
         is_current: whether the group contains the trial of the page.
-        calls: executed calls in order, as (name of the tool, whether its result was ok).
-        sentence: their sentence; empty without a problem.
-        distinct: number of distinct answers, texts and arguments included.
+        calls: calls in order, as (name of the tool, whether the call succeeded); a refused call did not succeed.
+        sentence: sentence about the first problem; empty without a problem.
+        distinct: number of distinct answers; answers with different texts or arguments are distinct.
         fastest_ms: shortest duration; None if no duration is known.
         slowest_ms: longest duration; None if no duration is known.
     """
@@ -63,7 +63,7 @@ class TrialRepeats:
     """Repeats of a trial.
 
     Attributes:
-        all_repeats: the first MAX_REPEATS trials of the cell; the trial itself is absent if it comes after them.
+        all_repeats: the first MAX_REPEATS trials of the cell; they may lack the trial itself.
         repeat_groups: groups of the ended repeats, the largest first.
         distinct: number of distinct answers of the ended repeats.
     """

@@ -1,6 +1,6 @@
-"""Masking of the argument values that a call copied from its request.
+"""Masking of the values in the arguments of a call that its request contains.
 
-Such values differ between instances of one task.
+Such values differ between instances of one scenario.
 """
 
 import json
@@ -23,7 +23,7 @@ class RequestValues:
     """Values that a request contains.
 
     Attributes:
-        texts: texts of users, the system and tools, each on lines of its own.
+        texts: prompts, and texts of users, the system and tools, separated by line feeds.
         words: words of these texts, made of ASCII letters and digits.
         enum_values: enum values of the schemas, which are never masked.
     """
@@ -62,6 +62,7 @@ class RequestValues:
         return value
 
     def _is_given(self, value: str) -> bool:
+        """Return whether the request contains the value as whole words, as it is or escaped as in JSON."""
         if value in self.enum_values or not _is_distinctive(value):
             return False
         spellings = {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
@@ -72,7 +73,7 @@ class RequestValues:
 
 
 def _is_distinctive(value: str) -> bool:
-    """Return whether the value has a letter or MIN_DIGITS digits: such a value is rarely a coincidence."""
+    """Return whether the value has a letter or MIN_DIGITS digits, so that texts rarely contain it by chance."""
     return any(map(str.isalpha, value)) or sum(map(str.isdigit, value)) >= MIN_DIGITS
 
 
@@ -90,7 +91,7 @@ def _contains_words(texts: str, value: str) -> bool:
 def _is_one_word(pair: str) -> bool:
     """Return whether two adjacent characters belong to one word.
 
-    Letters without case do not, since their scripts may be written without spaces.
+    Letters without upper and lower case do not, since their scripts may be written without spaces.
     """
     return len(pair) == 2 and all(
         character.isdecimal() or character.islower() or character.isupper() or character == "_" for character in pair
@@ -98,9 +99,9 @@ def _is_one_word(pair: str) -> bool:
 
 
 def _iter_request_texts(request: dict[str, Any]) -> Iterator[str]:
-    """Yield the texts of a request without messages of the model.
+    """Yield the texts of a request, except messages of the model.
 
-    A rendered prompt is one text, with what the model wrote in earlier turns.
+    A rendered prompt is one text, which includes the model's messages of earlier turns.
     """
     for name in ("prompt", "system", "instructions"):
         yield from _iter_content_texts(request.get(name))
@@ -132,7 +133,7 @@ def _iter_content_texts(content: Any, depth: int = 0) -> Iterator[str]:
 
 
 def _iter_enum_values(*texts: str) -> Iterator[str]:
-    """Yield the values of enums in JSON Schemas, as far as the texts contain them as JSON."""
+    """Yield the values of each enum that the texts contain as JSON, such as `"enum": ["a", "b"]`."""
     for enum_json in chain.from_iterable(map(ENUM_PATTERN.findall, texts)):
         try:
             yield from map(str, json.loads(enum_json))

@@ -1,4 +1,4 @@
-"""Open step of the trial page: two panes, the changes between them, and the problems that were found."""
+"""Open step of the trial page: two panes, the changes by transforms, and the problems that were found."""
 
 import json
 from collections.abc import Sequence
@@ -40,8 +40,8 @@ class StepView:
         changes: changes that transforms made in this part.
         problems: problems that were found in this part.
         headers: headers that no pane shows.
-        error: error message of the step; empty without one.
-        notice: code of a notice, such as `tool_not_executed`; empty without one.
+        error: error message of the step; empty without one, and in parts that do not show it.
+        notice: code of a notice, such as `tool_not_executed`; empty without one, and in parts that do not show it.
     """
 
     key: str
@@ -58,7 +58,7 @@ class StepView:
 
     @property
     def is_stored(self) -> bool:
-        """Return whether the step belongs to a trial. Other steps have no pages of their bytes."""
+        """Return whether the step belongs to a trial. Bodies of other steps have no pages of their own."""
         return self.step.trial_id is not None
 
     @property
@@ -79,9 +79,9 @@ def build_step_view(
 
     Args:
         step: the step.
-        part: name of the part, as in `TimelineRow.key`.
+        part: name of the part, as in `TimelineRow.part`.
         facts: step details of the step.
-        tool_facts: step details of the turn's tool executions, whose schema errors the parsed calls show too.
+        tool_facts: step details of the turn's tool executions. The part `calls` shows their schema errors too.
         bodies: request and response, which may be truncated.
     """
     left, right = _build_panes(step, part, facts=facts, bodies=bodies)
@@ -113,7 +113,7 @@ def _describe_part(step: Step, part: str) -> str:
 
 
 def _find_changes_key(step: Step, part: str) -> str:
-    """Return the key of the step details that list the changes of this part; "" if a part has none."""
+    """Return the key under which step details list the changes of this part; "" if the part has no changes."""
     if step.kind == Step.Kind.TOOL:
         return "changes" if part == "result" else ""
     return "request_changes" if part == "request" else "response_changes"
@@ -163,7 +163,7 @@ def _build_answer_panes(step: Step, facts: JsonObject, body: bytes) -> tuple[Pan
 def _describe_response(step: Step, facts: JsonObject) -> str:
     """Return status and size of a response in words.
 
-    A body without a status was imported from a log of another program.
+    A step with a body but without a status was imported from a log of another program.
     """
     if not step.status:
         return f"from the log, {step.response_bytes:,} bytes" if step.response_bytes else "no answer"
@@ -198,7 +198,7 @@ def _build_parse_problem(error: ParseError) -> StepProblem:
 def _list_headers(part: str, facts: JsonObject, body: bytes) -> tuple[tuple[str, str], ...]:
     """Return the headers that no pane shows.
 
-    They are those of a response, and those of a request with a rendered prompt.
+    They are the headers of a response, and those of a request whose second pane shows its prompt.
     """
     is_listed = part == "response" or (part == "request" and _find_prompt(body))
     headers = facts.get(f"{part}_headers", {}) if is_listed else {}
@@ -206,7 +206,7 @@ def _list_headers(part: str, facts: JsonObject, body: bytes) -> tuple[tuple[str,
 
 
 def _find_prompt(body: bytes) -> str:
-    """Return the rendered prompt of a request; empty for a request with messages and for a truncated one."""
+    """Return the rendered prompt of a request; "" if the request has messages or is truncated."""
     if b'"prompt"' not in body:
         return ""
     try:

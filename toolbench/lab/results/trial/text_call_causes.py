@@ -39,7 +39,7 @@ class DecisiveCause:
 
 
 def get_decisive_cause(trial: Trial) -> DecisiveCause | None:
-    """Return the decisive cause; None without one, and if the table of causes does not contain it."""
+    """Return the decisive cause; None if the trial has none or the table of causes does not contain it."""
     row = load_causes().get(trial.cause)
     if row is None:
         return None
@@ -49,17 +49,19 @@ def get_decisive_cause(trial: Trial) -> DecisiveCause | None:
 
 
 def _read_turn(signature: str) -> str:
-    """Return the turn at the end of a cause's signature; "" without one, or if the signature may be truncated."""
+    """Return the number at the end of a signature such as `… · turn 2`; "" without one or if it may be truncated."""
     turn = _TURN.search(signature)
     return turn[1] if turn and len(signature) < MAX_SIGNATURE_CHARS else ""
 
 
 def get_text_call_causes(page: TrialPage) -> tuple[TextCallCause, ...]:
-    """Return the possible causes of calls that came as text, with at most three queries.
+    """Return the possible causes of calls that came as text.
+
+    The function sends the queries of `model_page.get_text_call_causes`, or none if it returns () for the trial.
 
     Returns:
-        The causes; () for a trial with another failure class, with another method than native, or of a deleted model,
-        and if all causes are ruled out.
+        The causes; () for a trial whose failure class is not in TEXT_CALL_CLASSES, whose method is not native or whose
+        model was deleted, and if every cause is ruled out.
     """
     model = page.config.model
     if page.trial.failure_class not in TEXT_CALL_CLASSES or page.config.method != "native" or model is None:

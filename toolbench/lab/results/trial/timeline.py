@@ -17,11 +17,11 @@ class TimelineRow:
     Attributes:
         key: `<ordinal>.<part>`.
         has_problem: whether the part has a problem.
-        is_ok: whether the part is a tool execution that succeeded.
+        is_ok: whether the row is the dispatch of a call that succeeded.
         start_percent: start of the bar in percent of the time axis; None for a row without a bar.
         waiting_percent: length of the bar until the first byte of an answer, in percent of the time axis.
         busy_percent: length of the rest of the bar, in percent of the time axis.
-        is_tool: whether the row has the bar of a tool execution.
+        is_tool: whether the row is a dispatch, whose bar is that of a tool execution.
     """
 
     key: str
@@ -49,7 +49,7 @@ class TimelineTurn:
         turn: number of the turn, from 0.
         seconds: sum of the durations of its steps.
         rows: rows of its steps, in order.
-        user_message: a later message of the user at the start of the turn; empty without one.
+        user_message: message that the user sent at the start of the turn, other than the first; empty without one.
     """
 
     turn: int
@@ -111,7 +111,7 @@ def _build_exchange_rows(step: Step, facts: JsonObject | None, total_ms: float) 
 
 
 def _describe_counts(facts: JsonObject | None) -> tuple[str, str]:
-    """Return the numbers of changes and of calls as texts; both are "" if the step details were not read."""
+    """Return texts such as ", 2 changes" and ", 1, 3 ignored" (calls); both are "" if the details were not read."""
     if facts is None:
         return "", ""
     ignored = facts.get("ignored_calls", 0)
@@ -141,8 +141,8 @@ def _build_tool_rows(step: Step, facts: JsonObject | None, total_ms: float) -> l
 def find_first_bad_key(trial: Trial, timeline: Sequence[TimelineTurn]) -> str:
     """Return the key of the row with the first problem.
 
-    Of the rows of the step that the verdict names, it is the first that has a problem, else the response or result. The
-    key is empty if the verdict names no step, or the timeline lacks the step.
+    The row belongs to the step that the verdict names: it is the first row with a problem, else the response or result.
+    The key is empty if the verdict names no step, or the timeline lacks the step.
     """
     if trial.first_bad_ordinal is None:
         return ""

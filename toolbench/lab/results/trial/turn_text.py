@@ -15,7 +15,7 @@ from toolbench.lab.results.trial.timeline import StepFacts
 from toolbench.lab.traces.code_view import MAX_LINES, escape_unprintable, render_body_lines, render_json_lines
 from toolbench.lab.traces.step_facts import dump_details
 
-MAX_LINE_CHARS = 160  # a longer line is split, so that the diff view shows where in it a difference is
+MAX_LINE_CHARS = 160  # longer lines are split, so that the diff view shows in which part of a line a difference is
 USUAL_FINISH_REASONS = {"", "stop", "tool_calls", "function_call", "end_turn", "tool_use"}
 
 
@@ -23,7 +23,7 @@ USUAL_FINISH_REASONS = {"", "stop", "tool_calls", "function_call", "end_turn", "
 class TurnText:
     """Text of one turn.
 
-    Lines and shape are built on demand, because most turns of two trials are equal.
+    Lines and shape are built on demand, because most turns of two compared trials are equal and need neither.
 
     Attributes:
         turn: number of the turn, from 0.
@@ -32,9 +32,9 @@ class TurnText:
         summary: the turn in a few words.
         content_key: values from which the lines are rendered; turns with equal values have equal lines.
         render_lines: yields the lines.
-        build_shape: returns the turn without the values of its instance: tools, arguments with GIVEN_PLACEHOLDER for
-            values that its request contains, unusual finish reasons and error codes. It returns None if too little was
-            read, and for a raw turn.
+        build_shape: returns values that are equal for turns that differ only by their instance: outcomes of steps,
+            called tools, arguments with GIVEN_PLACEHOLDER for values from the request, unusual finish reasons and
+            numbers of ignored calls. It returns None for a raw turn, and if too little was read.
         is_complete: whether the turn was read completely.
     """
 
@@ -48,13 +48,13 @@ class TurnText:
     is_complete: bool = True
 
     def list_lines(self) -> tuple[tuple[str, ...], bool]:
-        """Return the first MAX_LINES lines, and whether they are all lines of the turn."""
+        """Return the first MAX_LINES lines, and whether the turn has no others."""
         all_lines = tuple(islice(_split_long_lines(self.render_lines()), MAX_LINES + 1))
         return all_lines[:MAX_LINES], self.is_complete and len(all_lines) <= MAX_LINES
 
 
 def build_parsed_turns(steps: Sequence[Step], facts: StepFacts, requests: Mapping[int, bytes]) -> dict[int, TurnText]:
-    """Return texts and calls as parsed, and results of tools, by the number of the turn.
+    """Return parsed turns (texts, calls and results of tools) by turn number.
 
     Args:
         steps: steps of one execution.
@@ -68,7 +68,7 @@ def build_parsed_turns(steps: Sequence[Step], facts: StepFacts, requests: Mappin
 
 
 def build_raw_turns(steps: Sequence[Step], bodies: Mapping[int, bytes]) -> dict[int, TurnText]:
-    """Return responses as raw text, retries included, by the number of the turn."""
+    """Return raw turns (bodies of all responses, retries included) by turn number; `bodies` is by step id."""
     return {turn: _build_raw_turn(turn, turn_steps, bodies) for turn, turn_steps in _group_by_turn(steps).items()}
 
 
@@ -102,7 +102,7 @@ def _build_parsed_turn(
 
 
 def _build_row_key(step: Step) -> str:
-    """Return the key of the timeline row with the response or result."""
+    """Return the key of the timeline row with the response or result of the step."""
     return f"{step.ordinal}.{'result' if step.kind == Step.Kind.TOOL else 'response'}"
 
 
@@ -125,7 +125,7 @@ def _render_parsed(steps: Sequence[Step], facts: StepFacts) -> Iterator[str]:
 
 
 def _build_shape(steps: Sequence[Step], facts: StepFacts, requests: Mapping[int, bytes]) -> tuple[Any, ...] | None:
-    """Return the shape of a turn; None if details, or a request with calls, were not read completely."""
+    """Return the shape of a turn; None if an exchange lacks its details, or the whole request of its calls."""
     exchanges = [step for step in steps if step.kind == Step.Kind.EXCHANGE]
     if any(step.pk not in facts or _is_request_incomplete(step, facts[step.pk], requests) for step in exchanges):
         return None
@@ -197,7 +197,7 @@ def _render_raw(step: Step, body: bytes) -> Iterator[str]:
 
 
 def _parse_arguments(arguments: Any) -> Any:
-    """Return arguments parsed from JSON; return a text that is not JSON, and any other value, unchanged."""
+    """Return the value of a JSON text; return another text, and arguments that are no text, unchanged."""
     if not isinstance(arguments, str):
         return arguments
     try:

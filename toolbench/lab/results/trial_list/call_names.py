@@ -1,4 +1,4 @@
-"""Names of the expected and of the made calls of trials, for the list of trials."""
+"""Names of the tools of expected and made calls, for the list of trials."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from toolbench.lab.models import Judgement, Step, Trial
 from toolbench.lab.scenarios.catalogue import ScenarioKey, load_scenarios
 
 NO_CALL, UNDETERMINED, UNKNOWN_CALLS = "no call", "not determined", "unknown"
-MAX_NAMED_CALLS = 20  # of one trial
+MAX_NAMED_CALLS = 20  # of one trial; for other calls, only their number is shown
 MAX_NAME_CHARS = 60
 
 
@@ -23,9 +23,9 @@ class CallNames:
     """Calls of a trial in words, such as `state_get, state_patch ×2`.
 
     Attributes:
-        expected: tools of the expected calls in order, or NO_CALL, UNDETERMINED (the task does not determine them)
-            or UNKNOWN_CALLS.
-        got: tools of the made calls in order, with a mark on refused and failed calls; empty without a call.
+        expected: tools of the expected calls; or NO_CALL; or UNDETERMINED if the task does not determine the calls; or
+            UNKNOWN_CALLS if the scenario is not installed or the trial was imported from an Inspect log.
+        got: tools of the made calls in order, with ✗ after refused and failed calls; empty without a call.
     """
 
     expected: str
@@ -33,12 +33,12 @@ class CallNames:
 
 
 def read_call_names(trials: Sequence[Trial]) -> Mapping[int, CallNames]:
-    """Return the names of the calls by the trial's id.
+    """Return the names of calls by trial id.
 
     The function sends one query, or two if a scenario is a test case.
 
     Args:
-        trials: trials with their runs. The seeds of the trials determine the expected calls, so that no body is read.
+        trials: trials with their runs. Their seeds determine the expected calls, so no body has to be read.
     """
     stored = _read_calls_and_versions([trial.pk for trial in trials])
     got: dict[int, str] = {}
@@ -64,7 +64,7 @@ def _identify_instance(trial: Trial, key: ScenarioKey) -> Hashable:
 
 
 def _read_calls_and_versions(ids: Sequence[int]) -> Mapping[int, tuple[str, int | None]]:
-    """Return the made calls in words and the scenario version of the current verdict, by the trial's id.
+    """Return the made calls in words and the scenario version of the current verdict, by trial id.
 
     The version is None for a trial that was never re-judged.
     """
@@ -98,8 +98,8 @@ def _describe_expected(expected: ExpectedCalls) -> str:
 
 
 def _join_names(names: Sequence[str]) -> str:
-    """Return the first MAX_NAMED_CALLS names in one text; equal names next to each other are counted."""
-    runs = [(name, len(list(same))) for name, same in groupby(names[:MAX_NAMED_CALLS])]
-    parts = [name if count == 1 else f"{name} ×{count}" for name, count in runs]
+    """Return a text such as `get, patch ×2, 3 more`: the first MAX_NAMED_CALLS names, and the number of others."""
+    counted_names = [(name, len(list(same))) for name, same in groupby(names[:MAX_NAMED_CALLS])]
+    parts = [name if count == 1 else f"{name} ×{count}" for name, count in counted_names]
     more = len(names) - MAX_NAMED_CALLS
     return ", ".join([*parts, *([f"{more} more"] if more > 0 else [])])

@@ -1,4 +1,4 @@
-"""Facets of the trial list: trials by outcome, model, scenario, cause, profile and strategy."""
+"""Facets of the trial list: numbers of trials by outcome, model, scenario, cause, profile and strategy."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,9 +22,9 @@ class FacetValue:
     """Value of a facet.
 
     Attributes:
-        percent: its share of the counted trials, in whole percent.
-        bar_percent: the same with one decimal, for the length of a bar.
-        query: query string of the list with this value chosen, or without it if it is chosen already.
+        percent: share of the counted trials that have the value, in whole percent.
+        bar_percent: the same share with one decimal, for the length of a bar.
+        query: query string of the list with this value chosen; if it is chosen already, without the value.
     """
 
     value: str

@@ -1,11 +1,11 @@
 -- Read step details and the beginnings of bodies of steps.
 --
--- Of each trial, step details of at most max_facts are read up to the total size max_total: those of one turn first,
--- then the others from the start.
+-- Details of one step larger than max_facts are not read. The others of a trial are read until their total size exceeds
+-- max_total: those of one turn first, then the rest in the order of the steps.
 --
 -- Parameters: steps, requests and responses are ids of steps; turn is the turn to read first, -1 for none; max_total,
 -- max_facts and max_body are sizes in bytes.
--- Returns: a row for each step with a stored body: step id; step details, null if they are too large; beginning of the
+-- Returns: a row for each step with a stored body: step id; step details, null if they are not read; beginning of the
 -- request, empty if it is not read; beginning of the response, empty if it is not read.
 WITH sized AS (
     SELECT body.step_id, sum(octet_length(body.facts)) OVER (
