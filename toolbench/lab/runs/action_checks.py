@@ -1,4 +1,4 @@
-"""Checks and steps that several actions on a run share, and RunActionError."""
+"""Functions that several actions on a run share, most of them checks, and RunActionError."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ from toolbench.providers.probing.probes import MAX_FIRST_USE_REQUESTS
 
 
 class RunActionError(Exception):
-    """Raised if an action is not possible; the message says why."""
+    """Error for an action on a run that is not possible; the message says why."""
 
 
 def get_run(run_id: int) -> Run:
@@ -36,7 +36,7 @@ def get_run(run_id: int) -> Run:
 
 
 def get_local_run(run_id: int) -> Run:
-    """Return a run that was not imported.
+    """Return a run that is not deleted and was not imported.
 
     Raises:
         RunActionError: there is no such run, or it was imported.
@@ -50,7 +50,7 @@ def check_local(run: Run) -> None:
     """Check that a run was not imported.
 
     Raises:
-        RunActionError: it was.
+        RunActionError: the run was imported.
     """
     if run.imported:
         raise RunActionError("The run was imported, so its provider is not known here: launch a new run instead.")
@@ -66,7 +66,7 @@ def describe_run(run_id: int) -> str:
 
 
 def count_paid_probes(run: Run) -> dict[str, int]:
-    """Return the maximum number of paid requests of the run's first-use probes, by provider name."""
+    """Return the maximum number of paid requests of the first-use probes of a run, by provider name."""
     paid_requests: Counter[str] = Counter()
     for model in list_models_to_probe(run):
         if may_cost_money(model.provider, model.name, model.price):
@@ -88,12 +88,12 @@ def check_trials(
         run: the run.
         counts_by_cell: number of trials to queue by cell id.
         confirmed_requests: the confirmed number of paid requests.
-        used: requests that already count against the run's limit.
-        probes: paid requests of probes by provider name; the run's limit does not apply to them.
+        used: number of requests that already count against the run's limit.
+        probes: number of paid requests of probes by provider name; the run's limit does not apply to them.
 
     Raises:
         RunActionError: a scenario or the engine has changed, or a provider has spent its budget for the month.
-        PaidRequestsUnconfirmedError: they may send more paid requests than were confirmed.
+        PaidRequestsUnconfirmedError: the trials and probes may send more paid requests than were confirmed.
     """
     cells = load_frozen_cells(counts_by_cell)
     check_budgets(cells.values())
@@ -106,14 +106,14 @@ def check_open_trials(run: Run, counts_by_cell: Mapping[int, int], confirmed_req
     Budgets of providers are not checked.
 
     Args:
-        run: the run, with its new limit of requests, if that changes.
+        run: the run, with its new request limit if the limit is about to change.
         counts_by_cell: number of trials by cell id.
         confirmed_requests: the confirmed number of paid requests.
-        used: requests that already count against the run's limit.
+        used: number of requests that already count against the run's limit.
 
     Raises:
         RunActionError: a scenario or the engine has changed.
-        PaidRequestsUnconfirmedError: they may send more paid requests than were confirmed.
+        PaidRequestsUnconfirmedError: the trials may send more paid requests than were confirmed.
     """
     check_cells(run, load_frozen_cells(counts_by_cell), counts_by_cell, confirmed_requests, used=used, probes={})
 
@@ -122,7 +122,7 @@ def check_budgets(cells: Iterable[Cell]) -> None:
     """Check that no provider of these cells has spent its budget for the month.
 
     Raises:
-        RunActionError: a provider has.
+        RunActionError: a provider has spent its budget.
     """
     providers = {cell.config.provider for cell in cells if cell.config.provider is not None}
     try:
@@ -140,7 +140,16 @@ def check_cells(
     used: int,
     probes: Mapping[str, int],
 ) -> dict[int, Policy]:
-    """Check the paid requests of trials as `check_trials` does; `cells` are those of `counts_by_cell`."""
+    """Check trials as `check_trials` does, except for budgets of providers, and return the policies by cell id.
+
+    Args:
+        run: the run.
+        cells: the cells of `counts_by_cell`, as `load_frozen_cells` returns them.
+        counts_by_cell: as in `check_trials`.
+        confirmed_requests: as in `check_trials`.
+        used: as in `check_trials`.
+        probes: as in `check_trials`.
+    """
     policies = _resolve_policies(cells)
     cap_left = None if run.request_cap is None else max(0, run.request_cap - used)
     trials = [(cells[pk], policies[pk], count) for pk, count in counts_by_cell.items()]
@@ -191,7 +200,7 @@ def notify_run_workers(run_id: int) -> None:
 
 
 def check_repeat(run: Run, confirmed_requests: int) -> None:
-    """Check that a run can be repeated, as `check_loaded_repeat` does."""
+    """Check that a run, which was not imported, can be repeated, as `check_loaded_repeat` does."""
     counts_by_cell = count_repeated_trials(run)
     check_loaded_repeat(run, load_frozen_cells(counts_by_cell), counts_by_cell, confirmed_requests)
 
@@ -208,7 +217,7 @@ def check_loaded_repeat(
         confirmed_requests: the confirmed number of paid requests.
 
     Raises:
-        RunActionError: the provider of one of the cells was deleted, or as in `check_trials`.
+        RunActionError: the provider of a cell was deleted, or as in `check_trials`.
         PaidRequestsUnconfirmedError: as in `check_trials`.
     """
     configs = (cell.config for cell in cells.values())
@@ -230,7 +239,7 @@ def count_repeated_trials(run: Run) -> dict[int, int]:
 
 
 def check_noise_source(source: Run) -> None:
-    """Check that an A/A comparison can count a run.
+    """Check that a run can be repeated for an A/A comparison.
 
     Raises:
         RunActionError: it is a run of the playground.

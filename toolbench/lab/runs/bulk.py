@@ -36,7 +36,7 @@ def delete_runs(run_ids: Sequence[int]) -> int:
 
 
 def list_deletable_runs(run_ids: Sequence[int]) -> list[Run]:
-    """Return these runs, newest first. Within a transaction, their rows are locked.
+    """Return these runs, newest first. Call it in a transaction to keep them locked until its end.
 
     Raises:
         RunActionError: there are no or too many ids, or one of the runs does not exist or has not ended.

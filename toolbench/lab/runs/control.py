@@ -46,9 +46,9 @@ _OPEN_STATES = (Run.State.RUNNING, Run.State.PAUSED)
 # Failure classes of a wrong set-up, such as a missing key.
 SETUP_FAILURE_CLASSES = tuple(row.code for row in load_classes() if row.set_up)
 
-# Columns that a trial keeps when it is queued again: those that are set when it is created or by users, the number of
-# its last execution, and how often users retried it. All others have their default before the first execution.
-_PLANNED_COLUMNS = frozenset({
+# Columns that a requeued trial keeps: those that are set when it is created or by users, the number of its last
+# execution, and how often users retried it. All others have their default before the first execution.
+_KEPT_COLUMNS = frozenset({
     "id", "run", "config", "cell", "provider", "index", "block", "position", "scenario", "scenario_version",
     "instance_kind", "instance_seed", "seed", "added_by_hand", "errors_retried", "execution", "label", "note",
 })  # fmt: skip
@@ -81,7 +81,7 @@ def pause_run(run_id: int, reason: str = "") -> None:
 
 
 def resume_run(run_id: int) -> None:
-    """Resume a paused run and notify workers. A run whose limit is reached cannot be resumed."""
+    """Resume a paused run and notify workers. A run that has reached its request or token limit cannot be resumed."""
     run = get_run(run_id)
     check_paused(run)
     if run.request_cap is not None and run.requests_reserved >= run.request_cap:
@@ -96,7 +96,7 @@ def check_paused(run: Run) -> None:
     """Check that a run is paused.
 
     Raises:
-        RunActionError: it is not.
+        RunActionError: the run is not paused.
     """
     if run.state != Run.State.PAUSED:
         raise RunActionError(f"{run} is not paused.")
@@ -105,14 +105,14 @@ def check_paused(run: Run) -> None:
 def retry_errored_trials(run_id: int, *, confirmed_requests: int = 0) -> int:
     """Requeue trials that ended with an infrastructure error, and return their number.
 
-    Trials of deleted providers are left out. The steps of the others are kept, as steps of a lost execution.
+    Trials of deleted providers are left out. Steps of the requeued trials are kept, like those of a lost execution.
 
     Args:
         run_id: the run.
         confirmed_requests: the confirmed number of paid requests.
 
     Raises:
-        PaidRequestsUnconfirmedError: they may send more paid requests than were confirmed.
+        PaidRequestsUnconfirmedError: the trials may send more paid requests than were confirmed.
     """
     with transaction.atomic():
         run = get_local_run(run_id)
@@ -128,24 +128,25 @@ def retry_errored_trials(run_id: int, *, confirmed_requests: int = 0) -> int:
 
 
 def _lock_trials(trials: QuerySet[Trial]) -> list[tuple[int, int]]:
-    """Lock these trials in id order and return their ids with those of their cells."""
+    """Lock these trials in id order; return (trial id, cell id) of each."""
     return list(trials.select_for_update(of=("self",), no_key=True).order_by("pk").values_list("pk", "cell_id"))
 
 
 def resume_cancelled_run(run_id: int, *, confirmed_requests: int = 0) -> int:
-    """Requeue the cancelled trials, and return their number.
+    """Requeue the cancelled trials of a run, and return their number.
 
     Manually added trials and trials of deleted providers are left out. Each requeued trial gets a new execution.
-    Requests, tokens and steps of an earlier execution are kept and counted. Sequential stopping continues.
+    Steps of an earlier execution are kept, and its requests and tokens still count against the run's limits. Sequential
+    stopping continues.
 
     Args:
         run_id: the run.
         confirmed_requests: the confirmed number of paid requests.
 
     Raises:
-        RunActionError: the run has not ended or has no such trial.
-        PaidRequestsUnconfirmedError: they and the rounds that may follow may send more paid requests than were
-            confirmed.
+        RunActionError: the run has not ended, or has no trial to resume.
+        PaidRequestsUnconfirmedError: the trials, later rounds and first-use probes may send more paid requests than
+            were confirmed.
     """
     with transaction.atomic():
         run = get_local_run(run_id)
@@ -180,7 +181,7 @@ def add_trials(run_id: int, cell_id: int, count: int, *, confirmed_requests: int
         confirmed_requests: the confirmed number of paid requests.
 
     Raises:
-        PaidRequestsUnconfirmedError: they may send more paid requests than were confirmed.
+        PaidRequestsUnconfirmedError: the trials may send more paid requests than were confirmed.
     """
     if not 1 <= count <= MAX_ADDED_TRIALS:
         raise RunActionError(f"Between 1 and {MAX_ADDED_TRIALS} trials can be added at once.")
@@ -207,7 +208,7 @@ def add_missing_trials(
 
     Raises:
         RunActionError: no trial is missing, or more are missing than were shown or may be added at once.
-        PaidRequestsUnconfirmedError: they may send more paid requests than were confirmed.
+        PaidRequestsUnconfirmedError: the trials may send more paid requests than were confirmed.
     """
     if not 1 <= target <= MAX_CELL_TRIALS:
         raise RunActionError(f"The target is 1 to {MAX_CELL_TRIALS:,} trials in each cell; nothing was added.")
@@ -249,8 +250,8 @@ def _lock_cells(run: Run, cell_ids: Collection[int]) -> None:
 def _queue_added_trials(run: Run, counts_by_cell: Mapping[int, int], confirmed_requests: int) -> None:
     """Queue more trials of cells of a run.
 
-    They are placed after all trials of the run, in the order of their repeat number. Call it in the transaction that
-    locked the cells.
+    The new trials are placed after all others of the run, in the order of their repeat numbers. Call the function in
+    the transaction that locked the cells.
 
     Raises:
         RunActionError: a provider was deleted, no method can be used with a configuration, or as in `check_trials`.
@@ -284,7 +285,7 @@ def start_repeat(run_id: int, *, owner: AbstractBaseUser | None, confirmed_reque
         confirmed_requests: the confirmed number of paid requests.
 
     Raises:
-        PaidRequestsUnconfirmedError: it may send more paid requests than were confirmed.
+        PaidRequestsUnconfirmedError: the repeat may send more paid requests than were confirmed.
     """
     run = get_local_run(run_id)
     check_repeat(run, confirmed_requests)
@@ -302,8 +303,9 @@ def start_noise_repeat(run_id: int, *, owner: AbstractBaseUser | None, confirmed
         confirmed_requests: the confirmed number of paid requests.
 
     Raises:
-        RunActionError: it is a run of the playground, or as in `start_repeat`.
-        PaidRequestsUnconfirmedError: it may send more paid requests than were confirmed.
+        RunActionError: the repeated run is a run of the playground, or the provider of a cell was deleted, or as in
+            `check_trials`.
+        PaidRequestsUnconfirmedError: the repeat may send more paid requests than were confirmed.
     """
     source = find_noise_source(get_run(run_id))
     check_noise_source(source)
@@ -334,7 +336,7 @@ def delete_run(run_id: int) -> None:
 
 
 def _update_run(run_id: int, states: Collection[str], **values: str) -> bool:
-    """Update a run if it is in one of the states, with one statement; return whether it was."""
+    """Update a run if its state is one of `states`, with one statement; return whether the run was updated."""
     return Run.objects.filter(pk=run_id, deleted_at__isnull=True, state__in=states).update(**values) == 1
 
 
@@ -352,10 +354,10 @@ def _build_added_trials(cell: Cell, count: int, policy: Policy) -> list[Trial]:
 
 
 def _requeue_retried(trial_ids: list[int]) -> None:
-    """Requeue trials with the columns of a new trial; the execution number is kept.
+    """Requeue trials with the columns of a new trial, except _KEPT_COLUMNS.
 
     `errors_retried` is increased, so that the trial stays a failure in end-to-end success. It is not increased if a
-    wrong set-up, such as a missing key, prevented every answer, since that says nothing about the endpoint.
+    wrong set-up, such as a missing key, prevented every answer, since such an error says nothing about the endpoint.
     """
     setup_error = When(failure_class__in=SETUP_FAILURE_CLASSES, answered_turns=0, then=F("errors_retried"))
     errors_retried = Case(setup_error, default=F("errors_retried") + 1)
@@ -363,6 +365,6 @@ def _requeue_retried(trial_ids: list[int]) -> None:
 
 
 def _get_blank_columns() -> dict[str, Any]:
-    """Return the columns that executions write, with their defaults, and the present time as that of queueing."""
-    fields = (field for field in Trial._meta.concrete_fields if field.name not in _PLANNED_COLUMNS)
+    """Return the default values of the columns except _KEPT_COLUMNS, and the present time as `queued_at`."""
+    fields = (field for field in Trial._meta.concrete_fields if field.name not in _KEPT_COLUMNS)
     return {field.name: field.get_default() for field in fields} | {"queued_at": Now()}

@@ -57,7 +57,7 @@ def _read_turn(signature: str) -> str:
 def get_text_call_causes(page: TrialPage) -> tuple[TextCallCause, ...]:
     """Return the possible causes of calls that came as text.
 
-    The function sends the queries of `model_page.get_text_call_causes`, or none if it returns () for the trial.
+    The function sends at most seven queries.
 
     Returns:
         The causes; () for a trial whose failure class is not in TEXT_CALL_CLASSES, whose method is not native or whose

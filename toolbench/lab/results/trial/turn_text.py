@@ -68,7 +68,12 @@ def build_parsed_turns(steps: Sequence[Step], facts: StepFacts, requests: Mappin
 
 
 def build_raw_turns(steps: Sequence[Step], bodies: Mapping[int, bytes]) -> dict[int, TurnText]:
-    """Return raw turns (bodies of all responses, retries included) by turn number; `bodies` is by step id."""
+    """Return raw turns (bodies of all responses, retries included) by turn number.
+
+    Args:
+        steps: steps of one execution.
+        bodies: response bodies by step id, which may be truncated.
+    """
     return {turn: _build_raw_turn(turn, turn_steps, bodies) for turn, turn_steps in _group_by_turn(steps).items()}
 
 
@@ -125,7 +130,11 @@ def _render_parsed(steps: Sequence[Step], facts: StepFacts) -> Iterator[str]:
 
 
 def _build_shape(steps: Sequence[Step], facts: StepFacts, requests: Mapping[int, bytes]) -> tuple[Any, ...] | None:
-    """Return the shape of a turn; None if an exchange lacks its details, or the whole request of its calls."""
+    """Return the shape of a turn.
+
+    Returns:
+        None if the details of an exchange, or the request of an exchange with calls, were not read completely.
+    """
     exchanges = [step for step in steps if step.kind == Step.Kind.EXCHANGE]
     if any(step.pk not in facts or _is_request_incomplete(step, facts[step.pk], requests) for step in exchanges):
         return None

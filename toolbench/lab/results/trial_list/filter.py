@@ -30,11 +30,11 @@ from toolbench.lab.results.trial_list.sort_columns import DEFAULT_SORT, SORTS
 MAX_VALUE_CHARS = 1_000  # characters of a value that is not a list, such as a signature or a JSON path
 MAX_LISTED = 2_000  # ids, ranges or tokens in one field
 STREAMED, WHOLE = "streamed", "whole"
-_COMPOSITE_FIELDS = ("ignored", "chosen", "layout")  # not parameters with one text value
+_COMPOSITE_FIELDS = ("ignored", "chosen", "layout")  # not read from one URL parameter
 ALL_SCOPES = "all"
-ID_FIELDS = ("run", "cell", "config", "alike", "version", "instance", "cause_version")
+INTEGER_FIELDS = ("run", "cell", "config", "alike", "version", "instance", "cause_version")
 LIST_FIELDS = ("runs", "configs", "cells", "without")
-# These fields may contain keys that a model wrote, so blanks at their ends are kept.
+# These fields may contain JSON keys that a model wrote, so white space at their ends is kept.
 VERBATIM_FIELDS = ("path", "place", "cluster", "signature")
 OUTCOMES = {
     "pass": Q(outcome=Trial.Outcome.PASS),
@@ -79,7 +79,7 @@ FIELD_COLUMNS = {
     "label": "label",
 }
 
-# A filter with values of only these fields may select most of all trials.
+# A filter that sets only these fields may select most of all trials.
 _FIELDS_OF_MOST_TRIALS = ("scope", "demo", "imported", "outcome", "had", "sort", "layout", "ignored")
 
 
@@ -95,10 +95,10 @@ class TrialFilter:
         config: primary key of a configuration.
         configs: primary keys of configurations, separated by commas.
         alike: primary key of a configuration; selects trials of every configuration with the same settings, except
-            those of confirmation runs.
+            trials of confirmation runs.
         group: group of tool scenarios; CONTROL_GROUP selects the controls of all groups.
         version: version of the scenario at launch.
-        without: versions of scenarios that are omitted, as slug@version, separated by commas.
+        without: omitted versions of scenarios, as slug@version, separated by commas.
         outcome: a key of OUTCOMES.
         examples: name of the examples; NO_EXAMPLES selects trials without examples.
         stream: STREAMED or WHOLE.
@@ -111,16 +111,17 @@ class TrialFilter:
         seen: cause code that was found in the trial, even if the model recovered.
         path: JSON path at which the cause `seen` was found; without `seen`, that of any cause or wrong argument.
         cluster: text that groups failures with the same cause, scenario, path and turn.
-        place: part of `signature`, if a failure class is chosen, else of `cluster`, after code and scenario.
-        had: a key of RETRY_CONDITIONS: an answer of 429 or 5xx, or a retry, in any execution.
+        place: rest of `signature` (if a failure class is chosen) or of `cluster`, after code and scenario, such as
+            `$.city` or `$.city · turn 2`.
+        had: a key of RETRY_CONDITIONS: an answer with status 429 or 5xx, or a retry, in any execution.
         cause_version: version of the table of causes that gave `cause`.
         search: text of the query bar.
         scope: ALL_SCOPES selects runs of real providers, simulated and imported runs. Without it, only one of these
             kinds is selected, by `demo` and `imported`, unless runs, cells or configurations are given.
-        demo: "1" selects simulated runs only.
+        demo: "1" selects simulated runs only, unless `imported` is set.
         imported: "1" selects imported runs only.
         sort: a key of SORTS.
-        chosen: several values of model, profile, strategy or scenario, and days on which runs began.
+        chosen: several values of model, profile, strategy or scenario, and limits of the time and id of runs.
         layout: columns and density of the list; it does not filter.
         ignored: names of fields, and terms of the query bar, whose values could not be read.
     """
@@ -173,14 +174,14 @@ class TrialFilter:
 
     @classmethod
     def from_query(cls, query: QueryParams) -> "TrialFilter":
-        """Parse URL parameters; values that cannot be read are listed in `ignored`."""
+        """Parse URL parameters; names of those that cannot be read are listed in `ignored`."""
         chosen, unread_names = ResultFilter.from_query(query)
         values: dict[str, Any] = {"chosen": chosen.drop_single_choices(), "layout": TableLayout.from_query(query)}
         ignored: list[str] = list(unread_names)
         values |= _SCOPES_OF_OTHER_PAGES.get(clean_text(query.get("scope", "")), {})
-        multiple = {name for name, chosen_values in chosen.choices.items() if len(chosen_values) > 1}
+        multi_value_names = {name for name, chosen_values in chosen.choices.items() if len(chosen_values) > 1}
         for name in (field.name for field in fields(cls) if field.name not in _COMPOSITE_FIELDS):
-            if name in multiple:
+            if name in multi_value_names:
                 continue
             text = query.get(name, "")
             cleaned = text.replace("\0", "") if name in VERBATIM_FIELDS else clean_text(text)
@@ -195,7 +196,7 @@ class TrialFilter:
         return cls(**values, ignored=(*ignored, *terms))
 
     def get_hidden_fields(self, shown: Set[str]) -> dict[str, str]:
-        """Return the hidden fields of a filter form: every field with a value, without `chosen` and `layout`.
+        """Return the hidden fields of a filter form: every field with a value, except `chosen`, `layout` and `ignored`.
 
         Args:
             shown: names of the fields that the form shows, which are left out.
@@ -207,7 +208,7 @@ class TrialFilter:
         """Return the query string with some fields changed.
 
         Empty fields and the default order are left out. A change of `layout` replaces columns and density; a change of
-        a field also replaces its values in `chosen`.
+        a field also removes its values from `chosen`.
         """
         layout = changes.pop("layout", self.layout)
         values = self._get_values() | changes
@@ -273,7 +274,7 @@ def _build_cell_condition(text: str) -> Q:
 def _build_list_condition(trial_filter: TrialFilter) -> Q:
     """Return the condition of the fields that are lists, and of `chosen`, `group` and `place`.
 
-    For the field `cluster`, it has only a condition that lets PostgreSQL use an index.
+    For the field `cluster`, the condition only lets PostgreSQL use an index; the value is not compared here.
     """
     condition = build_exclusion(trial_filter.without) & trial_filter.chosen.condition
     if trial_filter.group:
@@ -281,7 +282,7 @@ def _build_list_condition(trial_filter: TrialFilter) -> Q:
     if trial_filter.place:
         condition &= _build_place_condition(trial_filter)
     if trial_filter.cluster:
-        condition &= ~Q(cause="")  # every cluster has a cause; PostgreSQL uses the partial index only with it
+        condition &= ~Q(cause="")  # true for every cluster; PostgreSQL uses the partial index only with this condition
     if trial_filter.runs:
         condition &= Q(run_id__in=trial_filter.runs.split(","))
     if trial_filter.configs:
@@ -290,9 +291,9 @@ def _build_list_condition(trial_filter: TrialFilter) -> Q:
 
 
 def _build_alike_condition(config_id: int, run_id: int | None) -> Q:
-    """Return the condition of the field `alike`, with one SQL query; only configurations of `run_id` if it is set.
+    """Return the condition of the field `alike`, with one SQL query.
 
-    No trial matches an unknown configuration.
+    If `run_id` is not None, only configurations of this run are taken. No trial matches an unknown configuration.
     """
     settings = RunConfig.objects.filter(pk=config_id).values(*CONFIG_FIELDS).first()
     if settings is None:
@@ -318,7 +319,7 @@ def _build_place_condition(trial_filter: TrialFilter) -> Q:
 
 def _parse_value(name: str, text: str) -> int | str | None:
     """Return the value of a field; None if it is not valid."""
-    if name in ID_FIELDS:
+    if name in INTEGER_FIELDS:
         return parse_whole_number(text)
     if name == "without":
         return text if is_version_tokens(text) else None
@@ -376,7 +377,7 @@ def _selects_most_trials(trial_filter: TrialFilter) -> bool:
 def _build_scope_condition(trial_filter: TrialFilter) -> Q:
     """Return the condition of the scope: imported runs, simulated runs, runs of real providers, or all runs.
 
-    Only all runs include those of the playground.
+    Runs of the playground are selected only together with all other runs.
     """
     if trial_filter.scope == ALL_SCOPES:
         return Q()

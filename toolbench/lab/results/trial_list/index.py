@@ -32,11 +32,11 @@ class TrialRow:
 
     Attributes:
         index: number of the repeat within its cell, from 1.
-        mark: an outcome, or "running" or "queued".
+        mark: outcome; "running" or "queued" until the trial has ended.
         sentence: what went wrong first; "" if nothing did.
-        tokens: input and output tokens.
+        tokens: sum of input and output tokens.
         path: JSON path of the first problem; "" without one.
-        errors_retried: how often a user retried the trial after an error.
+        errors_retried: number of times that a user retried the trial after an error.
         calls: names of the expected calls and of those made; None if they were not read.
     """
 
@@ -84,7 +84,8 @@ class TrialListPage:
         total: number of matching trials, at most MAX_COUNTED_TRIALS.
         total_is_more: True if there are more than `total`: only the newest `total` are counted and sorted.
         is_simulated: whether the filter selects only simulated runs: their scope, or one run that is simulated.
-        text_lag: seconds for which a trial has waited for its search text; 0 if none waits or no text is searched.
+        text_lag: seconds for which the next trial has waited for its search text; 0 if none waits, and without a search
+            of texts.
     """
 
     filter: TrialFilter
@@ -99,7 +100,7 @@ class TrialListPage:
 
     @property
     def outcomes(self) -> tuple[FacetValue, ...]:
-        """Return the outcomes with their numbers of trials; () if they were not counted."""
+        """Return the outcomes with their numbers of trials; () if no trial matches."""
         return next((facet.values for facet in self.facets if facet.name == "outcome"), ())
 
 
@@ -110,8 +111,8 @@ def get_trials(trial_filter: TrialFilter, page: int = 1, *, needs_call_names: bo
 
     Args:
         trial_filter: the filter and the order.
-        page: number of the page, from 1; a larger number than that of the last page gives the last page.
-        needs_call_names: whether the names of calls are read too, with more SQL queries.
+        page: number of the page, from 1; a number after that of the last page stands for the last page.
+        needs_call_names: whether the names of calls are read too, with one or two more SQL queries.
     """
     newest = _read_page(trial_filter, max(1, page))
     pages = max(1, -(-newest.total // PAGE_SIZE))

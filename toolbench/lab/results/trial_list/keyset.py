@@ -26,7 +26,7 @@ MAX_CURSOR_CHARACTERS = 4_000
 
 
 class CursorError(Exception):
-    """Error for a cursor that does not fit the order of the list; the message is for users."""
+    """Error for a cursor that cannot be read or does not fit the sort order; the message is for users."""
 
     def __init__(self) -> None:
         super().__init__("Send the cursor of the previous page, with the same sort order.")
@@ -38,7 +38,7 @@ class TrialKeysetPage:
 
     Attributes:
         cursor: cursor of the next page; None on the last page.
-        is_limited: whether more trials match than the pages list, which list only the newest MAX_COUNTED_TRIALS.
+        is_limited: whether the pages list only the newest MAX_COUNTED_TRIALS, because more trials match.
     """
 
     trials: tuple[Trial, ...]
@@ -52,7 +52,7 @@ class _Cursor:
 
     Attributes:
         values: values of the sort columns of the last trial of the page before.
-        oldest: lowest primary key that the pages list; 0 for all.
+        oldest: lowest primary key that the pages list; 0 without such a limit.
     """
 
     values: tuple[Any, ...]
@@ -67,9 +67,9 @@ class _Cursor:
 def get_trials_after(trial_filter: TrialFilter, cursor: str | None, limit: int) -> TrialKeysetPage:
     """Return the next trials that match the filter, in its order.
 
-    The function sends two queries, and one more for an `alike` filter. All matching trials are listed if the filter
-    names runs, cells or configurations, or if its order is "order", for which there is an index. Otherwise, only the
-    newest MAX_COUNTED_TRIALS are listed.
+    The function sends at most two queries, and one more for an `alike` filter. All matching trials are listed if the
+    filter names runs, cells or configurations, or if its order is "order", for which there is an index. Otherwise, only
+    the newest MAX_COUNTED_TRIALS are listed.
 
     Args:
         trial_filter: filter and order.
@@ -77,7 +77,7 @@ def get_trials_after(trial_filter: TrialFilter, cursor: str | None, limit: int) 
         limit: maximum number of trials.
 
     Raises:
-        CursorError: the cursor does not fit the order.
+        CursorError: the cursor cannot be read or does not fit the order.
     """
     columns = SORT_COLUMNS[trial_filter.sort]
     place = _decode_cursor(cursor, columns) if cursor else None
@@ -103,7 +103,7 @@ def _lists_all(trial_filter: TrialFilter) -> bool:
 def _read_rows(
     trial_filter: TrialFilter, columns: Sequence[SortColumn], place: _Cursor | None, size: int
 ) -> list[tuple[Any, ...]]:
-    """Return the primary key and the sort columns of the trials after a place, or of the first ones, with one query."""
+    """Return primary key and sort columns of the trials after `place`, or of the first ones if it is None."""
     matching = annotate_sort_columns(filter_trials(trial_filter))
     if place:
         listed = matching.filter(pk__gte=place.oldest) if place.oldest else matching

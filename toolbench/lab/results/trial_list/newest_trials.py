@@ -26,7 +26,7 @@ class NewestTrials:
     Attributes:
         ids: primary keys of the trials of the page, in the order of the filter.
         total: number of counted trials.
-        is_more: whether more trials match than are counted.
+        is_more: whether more trials match than were counted.
         facets: number of counted trials by value, for each of FACETS; a trial that has not ended counts by its state
             instead of an outcome.
     """
@@ -44,7 +44,7 @@ def read_newest_trials(trial_filter: TrialFilter, *, start: int, size: int, max_
         trial_filter: the filter and the order.
         start: number of trials before the page.
         size: maximum number of trials on the page.
-        max_counted: maximum number of trials that are counted and sorted; if more match, the newest.
+        max_counted: maximum number of trials that are counted and sorted; if more match, the newest are taken.
     """
     try:
         newest, parameters = _select_newest(trial_filter, _COLUMNS, max_counted + 1)
@@ -64,7 +64,7 @@ def read_first_page(trial_filter: TrialFilter, *, size: int, max_listed: int) ->
     Args:
         trial_filter: the filter and the order.
         size: maximum number of trials.
-        max_listed: maximum number of trials that are sorted; if more match, the newest.
+        max_listed: maximum number of trials that are sorted; if more match, the newest are taken.
 
     Returns:
         The lowest primary key that is listed, or 0 if all matching trials are listed; and for each trial the primary
@@ -86,7 +86,7 @@ def read_first_page(trial_filter: TrialFilter, *, size: int, max_listed: int) ->
 def _select_newest(trial_filter: TrialFilter, columns: tuple[str, ...], limit: int) -> tuple[str, tuple[Any, ...]]:
     """Return the SQL and the parameters that select the newest trials.
 
-    The SQL selects these columns and those of the order.
+    The SQL selects `columns` and the columns of the order.
 
     Raises:
         EmptyResultSet: no trial can match.
@@ -102,13 +102,13 @@ def _build_ordering(trial_filter: TrialFilter) -> str:
 
 
 def _count_values(rows: list[list[str | int | None]] | tuple[()]) -> Mapping[str, Counter[str]]:
-    """Add up the rows of `read_newest.sql`: values in the order of FACETS, and a number of trials.
+    """Add up the rows of `read_newest.sql`: values in the order of FACETS, then a number of trials.
 
-    Trials without a value of a facet are left out of its numbers.
+    The numbers of a facet leave out trials without a value.
     """
     counts: dict[str, Counter[str]] = {name: Counter() for name in FACETS}
-    for *values, trials in rows:
+    for *values, trial_count in rows:
         for name, value in zip(FACETS, values, strict=True):
             if value:
-                counts[name][str(value)] += int(trials or 0)
+                counts[name][str(value)] += int(trial_count or 0)
     return counts

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from toolbench.lab.results.trial_list.query_text import FIELDS, NUMBER_FIELDS, OUTCOME_WORDS, parse_query_text
 from toolbench.lab.results.trial_list.text_search import MIN_PART_CHARS, list_ignored_parts
 
-# A word like a term, whose value may be in quotes, or a text in quotes.
+# A word like a term, such as model=glm or model="glm 4", or a text in quotes.
 _LOOKALIKE_OR_QUOTED = re.compile(
     r'(?<!\S)(?P<name>[A-Za-z_]+)(?P<operator>[=<>:]+)(?P<value>"[^"]+"?|[^\s"/][^\s"]*)|"[^"]*"?'
 )
@@ -24,7 +24,7 @@ _OTHER_NAMES = {
     "id": "trial",
     "date": "started",
 }
-# What a field takes, by field. The fields of NUMBER_FIELDS take a number, all others a text after a colon.
+# What a field takes, by field. Of the fields without an entry, those of NUMBER_FIELDS take a number, others a text.
 _TAKEN_VALUES: Mapping[str, str] = {
     "outcome": f"one of {', '.join(OUTCOME_WORDS)} after a colon",
     "human": "one of wrong, right, any after a colon",
@@ -52,7 +52,7 @@ def _describe_taken_values(term: str) -> str:
 
 
 def _iter_word_hints(words: str) -> Iterator[str]:
-    """Yield a sentence for each word with an operator that is searched as text, except in quotes."""
+    """Yield a sentence for each word with an operator, such as `model=glm`, outside of texts in quotes."""
     for match in _LOOKALIKE_OR_QUOTED.finditer(words):
         name, operator, value = match["name"], match["operator"], match["value"]
         if name is None:

@@ -1,8 +1,8 @@
 """Parser of the query bar's text.
 
 An example is `model:glm cause:wrong_argument path:$.city started>1h "lost" words`. A term is a field, an operator and a
-value; trials must match all terms. With the field `seen`, every cause must be found at every path. Other words are
-searched in texts of trials.
+value; trials must match all terms. If there are terms `seen` and `path`, each of these causes must be found at each of
+these paths. Other words are searched in texts of trials.
 """
 
 import re
@@ -27,9 +27,9 @@ Condition = Q | Exists
 # A term, or a quoted part, which may look as if it contained terms.
 _TERM = re.compile(r'(?<!\S)([a-z]+)(:|>=|<=|>|<)("[^"]*"|\S+)|"[^"]*"')
 _LOOKUPS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte", ":": "exact"}
-_DURATION = re.compile(r"(\d{1,6})(m|h|d)")
-_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
-_MAX_DAYS = 3_650
+_DURATION = re.compile(r"(\d{1,6})(m|h|d)")  # such as 30m, 2h or 7d
+_DURATION_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+_MAX_DAYS = 3_650  # of a duration
 # Column by field; a trial matches if the column contains the value.
 PART_FIELDS = {
     "model": "config__model_name",
@@ -54,7 +54,7 @@ NUMBER_FIELDS = {
     "tokens": "",  # input and output together
 }
 OUTCOME_WORDS = ("pass", "fail", "infra", "na", "cancelled", "running", "queued")
-# Other words that users write for a word of OUTCOME_WORDS.
+# Word of OUTCOME_WORDS, by another word that users may write for it.
 _OUTCOME_SYNONYMS = {
     "passed": "pass",
     "success": "pass",
@@ -93,7 +93,7 @@ class TrialQuery:
 
     Attributes:
         terms: the terms that filter.
-        words: the text without its terms and without the ignored ones.
+        words: the text without all of its terms.
         ignored: texts of terms whose operator or value does not fit the field; they do not filter.
     """
 
@@ -108,7 +108,7 @@ class TrialQuery:
 
 
 def parse_query_text(text: str) -> TrialQuery:
-    """Parse the terms and words of a text. A term with another field than those of FIELDS is a word."""
+    """Parse the terms and words of a text. A term whose field is not one of FIELDS is a word."""
     terms: list[Term] = []
     ignored: list[Term] = []
     for field, operator, value in _TERM.findall(text):
@@ -154,7 +154,7 @@ def build_seen_condition(code: str, path: str) -> Condition:
 def _build_all_seen_condition(codes: Sequence[str], paths: Sequence[str]) -> Q:
     """Return the condition that every cause was found at every path; with codes only, that each was found.
 
-    It has one part for any number of codes, since 1,000 characters of a query hold some 5,000 pairs of code and path.
+    A single comparison covers all pairs of code and path, since 1,000 characters of a query can give 5,000 pairs.
     """
     paths = [re.sub(r"\[\d+\]", "[]", path if path.startswith("$") else f"$.{path}") for path in paths]
     if codes:
@@ -174,7 +174,7 @@ def _find_values(query: TrialQuery, field: str) -> list[str]:
 
 
 def read_outcome(word: str) -> str:
-    """Return the word of OUTCOME_WORDS that a word stands for, in upper or lower case, else the word."""
+    """Return the word of OUTCOME_WORDS for a word or its synonym; return any other word in lower case."""
     lower_word = word.lower()
     return _OUTCOME_SYNONYMS.get(lower_word, lower_word)
 
@@ -210,16 +210,18 @@ def _compare_number(field: str, operator: str, value: str) -> Condition | None:
         return None
     if field == "tokens":
         return Q(**{f"input_tokens__{_LOOKUPS[operator]}": number - F("output_tokens")})
-    return Q(**{f"{NUMBER_FIELDS[field]}__{_LOOKUPS[operator]}": Value(number)})  # not rounded for integer columns
+    # Without Value, Django would round the number for an integer column.
+    return Q(**{f"{NUMBER_FIELDS[field]}__{_LOOKUPS[operator]}": Value(number)})
 
 
 def _compare_start(operator: str, value: str) -> Condition | None:
     """Return the condition for a day in UTC (2026-11-23) or a time before now (30m, 2h, 7d).
 
-    The operator `:` stands for the whole day; it does not fit a time before now.
+    For example, `>2h` selects trials that started less than 2 hours ago, and `>2026-11-23` those of later days. The
+    operator `:` stands for the whole day; it does not fit a time before now.
     """
     if match := _DURATION.fullmatch(value):
-        span = timedelta(**{_UNITS[match[2]]: int(match[1])})
+        span = timedelta(**{_DURATION_UNITS[match[2]]: int(match[1])})
         if operator == ":" or span.days > _MAX_DAYS:
             return None
         return Q(**{f"started_at__{_LOOKUPS[operator]}": timezone.now() - span})
@@ -236,7 +238,7 @@ def _compare_start(operator: str, value: str) -> Condition | None:
 def _build_tool_condition(tool_name: str) -> Condition:
     """Return the condition that a tool was called in the latest execution.
 
-    The search text, which has an index and names every called tool, preselects the trials.
+    The search text names the called tools and has an index, so its condition preselects the trials.
     """
     calls = Step.objects.filter(trial=OuterRef("pk"), execution=OuterRef("execution"), kind=Step.Kind.TOOL)
     return Q(Exists(calls.filter(tool_name=tool_name))) & build_search_condition(tool_name)
@@ -262,9 +264,10 @@ def _build_id_condition(column: str, value: str) -> Condition | None:
     return None if number is None else Q(**{column: number})
 
 
-# Condition of a value, by field that has only the operator ":"; None for a value that does not fit the field.
+# Functions by field, for fields that have only the operator ":". Each returns the condition of a value; None if the
+# value does not fit.
 _OTHER_FIELDS: Mapping[str, Callable[[str], Condition | None]] = {
-    # The caller of build_query_conditions gives the conditions of outcomes; here, a value is only checked.
+    # The conditions of outcomes are an argument of build_query_conditions; here, the value is only checked.
     "outcome": lambda value: Q() if read_outcome(value) in OUTCOME_WORDS else None,
     "human": _build_human_condition,
     "seen": lambda value: build_seen_condition(value, ""),

@@ -1,4 +1,4 @@
-"""Scopes of the list of trials: own, simulated and imported runs. The same filter can be read in each of them."""
+"""Scopes of the list of trials: real, simulated and imported runs. A filter can be applied in each scope."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -52,7 +52,7 @@ def is_narrowed(trial_filter: TrialFilter) -> bool:
 
 
 def list_other_scopes(trial_filter: TrialFilter) -> tuple[str, ...]:
-    """Return TRIAL_SCOPES without that of the filter; () for a filter without one of them."""
+    """Return TRIAL_SCOPES without the scope of the filter; () if the filter has none of them."""
     current = get_scope(trial_filter)
     return tuple(scope for scope in TRIAL_SCOPES if scope != current) if current in TRIAL_SCOPES else ()
 
@@ -66,7 +66,7 @@ def count_by_scope(trial_filter: TrialFilter) -> Mapping[str, int] | None:
     """
     if trial_filter.search or trial_filter.alike:
         return None
-    matching = filter_trials(replace(select_scope(trial_filter, ""), scope=ALL_SCOPES))
+    matching = filter_trials(replace(select_scope(trial_filter, REAL), scope=ALL_SCOPES))
     counted = matching.exclude(run__purpose=Run.PLAYGROUND).order_by()
     scoped = counted.annotate(is_imported=F("run__imported"), is_simulated=F("run__simulated"))
     counts = scoped.values("is_imported", "is_simulated")[: MAX_COUNTED_TRIALS + 1].aggregate(

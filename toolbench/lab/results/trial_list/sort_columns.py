@@ -11,7 +11,7 @@ from django.db.models.functions import NullIf
 from toolbench.lab.models import Trial
 
 DEFAULT_SORT = "failed"
-# Label by name of the order.
+# Label by name of the sort order.
 SORTS = {
     "failed": "failed first",
     "-failed": "failed last",
@@ -61,7 +61,8 @@ class SortColumn:
     def expression(self) -> OrderBy:
         """Return the term for `order_by` of a query.
 
-        Only nullable columns say where nulls stand, since PostgreSQL could not use the indexes of the others with it.
+        The term says only for nullable columns where nulls stand. For other columns, such a term would keep PostgreSQL
+        from using their indexes.
         """
         nulls = {f"nulls_{'first' if self.unknown_first else 'last'}": True} if self.is_nullable else {}
         return F(self.name).desc(**nulls) if self.descending else F(self.name).asc(**nulls)
@@ -73,6 +74,7 @@ class SortColumn:
 
 _RUN_ORDER = (SortColumn("run_id", descending=True), SortColumn("position"), SortColumn("id"))
 _FAILED_ORDER = (SortColumn("rank"), *_RUN_ORDER)
+# Column of text by name of the sort order.
 TEXT_COLUMNS = {
     "model": "config__model_name",
     "profile": "config__profile",
@@ -96,7 +98,7 @@ SORT_COLUMNS: Mapping[str, tuple[SortColumn, ...]] = {
 
 
 def annotate_sort_columns(trials: QuerySet[Trial]) -> QuerySet[Trial]:
-    """Add the sort columns that are no columns of a trial, except `rank`, which `filter_trials` adds."""
+    """Add the computed sort columns, except `rank`, which `filter_trials` adds."""
     return trials.annotate(tokens=F("input_tokens") + F("output_tokens"), known_cause=NullIf("cause", Value("")))
 
 
@@ -114,8 +116,8 @@ def build_condition_after(columns: Sequence[SortColumn], values: Sequence[Any]) 
             is_beyond |= Q((f"{column.name}__isnull", True))
         is_after |= has_same_values & is_beyond
         has_same_values &= Q((column.name, value))
-    first, value = columns[0], values[0]
+    first, first_value = columns[0], values[0]
     if first.is_nullable:
         return is_after
-    # This condition follows from the other one, but PostgreSQL can use an index for it.
-    return Q((f"{first.name}__{'lte' if first.descending else 'gte'}", value)) & is_after
+    # The first condition follows from `is_after`, but lets PostgreSQL use an index.
+    return Q((f"{first.name}__{'lte' if first.descending else 'gte'}", first_value)) & is_after

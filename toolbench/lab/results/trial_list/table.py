@@ -16,6 +16,7 @@ _DEFAULT_COLUMNS = (
     *("turns", "retries", "tokens", "time", "started"),
 )
 CALL_COLUMNS = {"expected", "got"}
+# Beginning of a sentence, such as "Turn 2, parsed call 1: ".
 _PLACE = re.compile(r"^Turn \d+(?:, parsed call \d+)?: ")
 
 
@@ -27,9 +28,9 @@ class TrialColumn:
         kind: display of the cells: mark, text, sentence, code, path, number, seconds or moment.
         export: name of the column in files.
         read: returns the value of a row.
-        sorts: (sort order, direction) of a first and of a second click; () if the column does not sort.
+        sorts: (sort order, value of aria-sort) of a first and of a second click; () if the column does not sort.
         title: returns the tooltip of a cell; with None, a text is its own tooltip, except for the kind mark.
-        shorten: returns the text of a cell for a value that is too long for the list; None to show the value.
+        shorten: returns a shorter form of a text for the cell; None to show the value.
     """
 
     name: str
@@ -43,7 +44,7 @@ class TrialColumn:
 
     @property
     def css_class(self) -> str:
-        """Return the CSS classes of head and cells; numbers are aligned to the right."""
+        """Return the CSS classes of head and cells; numbers and times are aligned to the right."""
         return f"col-{self.name} num" if self.kind in ("number", "seconds", "moment") else f"col-{self.name}"
 
 

@@ -17,7 +17,7 @@ _WILDCARD = re.compile(r"([\\%_])")
 class IlikeLookup(PostgresOperatorLookup):
     """Lookup `ilike`, for which PostgreSQL uses the index of trigrams.
 
-    `icontains` compares UPPER(text), which has no index, and of which the planner knows no frequent values.
+    `icontains` compares UPPER(text), for which there is neither an index nor statistics of frequent values.
     """
 
     lookup_name = "ilike"
@@ -25,7 +25,7 @@ class IlikeLookup(PostgresOperatorLookup):
 
 
 def build_part_condition(column: str, part: str) -> Q:
-    """Return the condition that a column contains a text. Upper and lower case are equal."""
+    """Return the condition that a column contains a text. Case is ignored."""
     escaped = _WILDCARD.sub(r"\\\1", part)
     return Q((f"{column}__ilike", f"%{escaped}%"))
 
@@ -39,12 +39,13 @@ def list_ignored_parts(search: str) -> list[str]:
 def build_search_condition(search: str, prefix: str = "search_text__") -> Q:
     """Return the condition that a row's search text contains all words and quoted parts of `search`.
 
-    A word also matches longer words that begin with it. Upper and lower case are equal. Quoted parts of fewer than
-    MIN_PART_CHARS characters are ignored. If nothing else is left, the condition is empty and all rows match.
+    A word also matches longer words that begin with it. Case is ignored. Quoted parts of fewer than
+    MIN_PART_CHARS characters are ignored. Without any other part or word, the condition is empty and all rows match.
 
     Args:
         search: the words and quoted parts.
-        prefix: path from the table of the query to that of the search texts; "" for a query of the search texts.
+        prefix: lookup path from the table of the query to the search texts, with "__" at its end; "" for a query of the
+            search texts themselves.
     """
     condition = Q()
     for part in _QUOTED.findall(search):

@@ -1,6 +1,7 @@
 -- Find for each failed trial a passed trial with stored bodies to compare it with.
 --
--- Passed trials of the same run and scenario are preferred in this order: same cell, same model, same instance.
+-- Both trials belong to one run and scenario. If possible they also have one cell; else, one model. Among several such
+-- passed trials, one of the same instance is chosen.
 --
 -- Part: columns is the list of returned columns; `failed` is the failed trial, and `near` has the id of the passed one.
 -- Parameters: ids of failed trials.

@@ -1,5 +1,5 @@
--- Read one page of the newest trials of a filter in the requested order, and count all of them by the values of each
--- facet.
+-- Read one page of the newest trials of a filter in the requested order, and count the newest trials by the values of
+-- each facet.
 --
 -- Parts: newest selects the newest trials, one more than are counted, with the columns that are read here and sorted
 -- by; ordering is the ORDER BY clause.
