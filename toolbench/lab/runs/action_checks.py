@@ -142,13 +142,7 @@ def check_cells(
 ) -> dict[int, Policy]:
     """Check trials as `check_trials` does, except for budgets of providers, and return the policies by cell id.
 
-    Args:
-        run: the run.
-        cells: the cells of `counts_by_cell`, as `load_frozen_cells` returns them.
-        counts_by_cell: as in `check_trials`.
-        confirmed_requests: as in `check_trials`.
-        used: as in `check_trials`.
-        probes: as in `check_trials`.
+    The arguments are as in `check_trials`; `cells` are the cells of `counts_by_cell`.
     """
     policies = _resolve_policies(cells)
     cap_left = None if run.request_cap is None else max(0, run.request_cap - used)

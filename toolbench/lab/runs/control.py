@@ -172,7 +172,7 @@ def resume_cancelled_run(run_id: int, *, confirmed_requests: int = 0) -> int:
 def add_trials(run_id: int, cell_id: int, count: int, *, confirmed_requests: int = 0) -> int:
     """Add `count` repeats to a cell and return their number.
 
-    They are marked as added manually, since users add them after they have seen results.
+    The repeats are marked as added manually, since users add them after they have seen results.
 
     Args:
         run_id: the run.
@@ -197,7 +197,7 @@ def add_missing_trials(
 ) -> int:
     """Add trials to each of these cells until it has `target` trials; return the number of added trials.
 
-    Either all missing trials are added or none. They are marked as added manually.
+    Either all missing trials are added or none. Added trials are marked as added manually.
 
     Args:
         run_id: the run.
