@@ -30,8 +30,6 @@ from toolbench.providers.http.client import HttpClient
 P = ParamSpec("P")
 logger = logging.getLogger(__name__)
 
-IDLE_SECONDS = 0.3  # longest wait for a freed slot; then the session claims again
-SUPPLIED_SECONDS = 1.0  # the same while enough trials wait for a slot
 # Time from a claim until its trials wait for slots, and from a freed slot to the claim, which can then use more slots.
 GATHER_SECONDS = 0.03
 SERVE_WAITING_SECONDS = 0.5  # pause between two attempts to acquire slots for trials that were claimed ahead
@@ -203,8 +201,6 @@ class WorkerSession:
     async def _claim(self, context: SessionContext, group: asyncio.TaskGroup) -> bool:
         """Claim once and start the claimed trials; unless the batch was full, wait for a free slot.
 
-        The wait ends after IDLE_SECONDS, or after SUPPLIED_SECONDS while enough trials wait for a slot.
-
         Returns:
             False if no work is left for this session.
         """
@@ -228,7 +224,7 @@ class WorkerSession:
                 return False
         await asyncio.sleep(GATHER_SECONDS)
         self._slots.end_claim()
-        await self._wait_for_slot()
+        await self._slots.wait_for_slot()
         await asyncio.sleep(GATHER_SECONDS)
         return True
 
@@ -267,11 +263,6 @@ class WorkerSession:
         self._ended_trials += ended_count
         if not self._jobs:
             self._slots.freed.set()
-
-    async def _wait_for_slot(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(SUPPLIED_SECONDS if self._slots.has_enough_waiting() else IDLE_SECONDS):
-                await self._slots.freed.wait()
 
     async def _serve_waiting(self) -> None:
         """Let trials that were claimed ahead start in slots that became free elsewhere."""
@@ -316,7 +307,7 @@ class WorkerSession:
                 for task in tuple(self._tasks.values()):
                     task.cancel()
             self._slots.freed.clear()
-            await self._wait_for_slot()
+            await self._slots.wait_for_slot()
         if self._has_access or self._ended_trials:  # else the session could not use the provider
             await self._run_ignoring_errors(self._options.sweep, with_counts=True)
 

@@ -11,11 +11,13 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
+IDLE_SECONDS = 0.3  # longest wait for a freed slot; then the session claims again
+SUPPLIED_SECONDS = 1.0  # the same while enough trials wait for a slot
 MAX_UNSTORED_TRIALS = 500  # finished trials that are not stored; from this number on, no slot is handed over
 # As many trials are claimed ahead as finish in this time. More are claimed once half of them have a slot.
 AHEAD_SECONDS = 1.0
@@ -104,6 +106,12 @@ class Slots:
     def has_enough_waiting(self) -> bool:
         """Return whether no further trial has to be claimed ahead for now."""
         return len(self._waiting) > self._count_wanted() // 2
+
+    async def wait_for_slot(self) -> None:
+        """Wait until `freed` is set, for at most IDLE_SECONDS, or SUPPLIED_SECONDS while enough trials wait."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SUPPLIED_SECONDS if self.has_enough_waiting() else IDLE_SECONDS):
+                await self.freed.wait()
 
     def end_claim(self) -> None:
         """Clear `freed`, which may have been set during a claim, if the claimed trials are enough for now.
