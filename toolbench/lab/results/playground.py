@@ -50,8 +50,8 @@ class ConversationPage:
 
     Attributes:
         trials: its newest trials, at most MAX_TRIALS, the oldest of them first.
-        shown: the trial that the page shows and after which the conversation goes on; None before the first one.
-        draft: fields for the next message, or for a message that was not answered or not sent yet.
+        shown: the trial that the page shows and after which the conversation goes on; None without trials.
+        draft: fields for the next message, or for a message that was not sent or not answered yet.
         settings: settings of the shown trial; the default settings if there is none.
         is_sent: whether the newest message was sent.
     """
@@ -132,9 +132,12 @@ def _build_trial(trial: Trial) -> ConversationTrial:
 def _build_next_draft(case: Case, shown: Trial | None, *, is_sent: bool) -> CaseDraft:
     """Return the fields of the form.
 
-    They are those of the newest message if it was not sent, those of the shown message if its trial has not ended,
-    gave no answer or lost its bodies, and else those of an empty next message, with the tools and the other settings of
-    the shown trial.
+    - If the newest message was not sent: the fields of this message.
+    - If the shown trial has not ended, had no answer, or its bodies were removed: the fields of its message.
+    - Otherwise: an empty next message, with the tools and the other fields of the shown trial's message.
+
+    Raises:
+        UnknownCaseError: the version of the conversation with this message does not exist here.
     """
     version = shown.scenario_version if shown and is_sent else case.current
     try:

@@ -28,7 +28,7 @@ class PublishedRow:
         timeouts: number of published timeouts.
         answered: success in tool scenarios, of the trials without a timeout.
         failures: the published failures in the words of the source; "-" if none were published.
-        split: (scenario, success) of each tool scenario; None if its success was not published.
+        split: (scenario, success) of each tool scenario; the success is None if it is unknown.
         recommendation: the published recommendation for the model and profile; None without one.
         repeats_model: whether the row above has the same model.
     """
@@ -72,15 +72,15 @@ class PublishedMatrix:
     Attributes:
         published: month of the publication in ISO form.
         month: the same in words.
-        trials: trials of each row in each scenario.
+        trials: number of trials of each row in each scenario.
         overall: success in all scenarios, as published.
         tool: success in tool scenarios, as published.
         applicable: success in tool scenarios without the rows whose tools were off.
         control: success in the control, as published.
         scenarios: (scenario, success), the highest success first.
         clear: number of applicable rows whose interval lies above the target; 0 without a target.
-        undecided: number of applicable rows whose interval contains the target; without a target, of all applicable
-            rows.
+        undecided: number of applicable rows whose interval contains the target; without a target, the number of all
+            applicable rows.
         below: number of applicable rows whose interval lies below the target; 0 without a target.
         perfect: number of applicable rows in which every tool trial passed.
     """
@@ -109,9 +109,9 @@ class PublishedMatrix:
 
     @property
     def indistinguishable_from_best(self) -> tuple[PublishedRow, ...]:
-        """Return the rows with fewer passes than the best that do not differ significantly from it.
+        """Return the applicable rows with fewer passes than the best row that do not differ significantly from it.
 
-        The row with the most passes is first. Of several rows with equally many passes, only the last is returned.
+        The row with the most passes is first. Of several rows with equally many passes, only the last is considered.
         """
         best = self.best
         lower = {row.tool.k: row for row in self.rows if best and not row.not_applicable and row.tool.k < best.tool.k}
@@ -131,8 +131,8 @@ _matrices: VersionCache[PublishedMatrix] = VersionCache(max_entries=4)
 def get_published_matrix(target: int | None = None) -> PublishedMatrix | None:
     """Return the newest published matrix, or None if no snapshot is loaded.
 
-    The function sends one query, and two more if the matrix is not in memory. The matrix is kept there until a snapshot
-    is loaded.
+    The function sends one query, and two more if the matrix is not cached. A cached matrix is used until a snapshot is
+    loaded.
 
     Args:
         target: target of the rates in percent; None for no target.
@@ -237,7 +237,12 @@ def _build_row(
         failures="; ".join(f"{name} x{count}" for name, count in counts) or "-",
         split=_split_by_scenario(dict(scenarios), unlisted, snapshot, target),
         recommendation=next(
-            (item for item in recommendations if (item.model, item.profile) == (cell.model, cell.profile)), None
+            (
+                recommendation
+                for recommendation in recommendations
+                if (recommendation.model, recommendation.profile) == (cell.model, cell.profile)
+            ),
+            None,
         ),
     )
 
@@ -245,10 +250,10 @@ def _build_row(
 def _split_by_scenario(
     failures: dict[str, int], unlisted: int, snapshot: PublishedSnapshot, target: int | None
 ) -> tuple[tuple[str, Rate | None], ...]:
-    """Return the rates of a row by tool scenario, sorted by its name; None for unknown ones.
+    """Return (scenario, rate) pairs of a row's tool scenarios, sorted by scenario; unknown rates are None.
 
-    In a scenario without a published failure, all trials passed if all failures were published; else its rate is
-    unknown.
+    The rate of a scenario without a published failure is known only if each failure was published with its scenario:
+    then all trials passed.
 
     Args:
         failures: published number of failures by scenario.

@@ -11,32 +11,32 @@ from toolbench.lab.results.matrix.grid_types import Grid, GridCell, GridRow
 def sort_grid(grid: Grid, sort: str) -> Grid:
     """Return the grid with its rows sorted by a column; unchanged if there is no such column.
 
-    Rows without a value come last. In sorted rows, none is marked as repeated, so each shows its label.
+    Rows without a value come last. No row of a sorted grid is marked as repeated, so each shows its label.
 
     Args:
-        grid: the grid. Each row has the figure by which it is sorted, also if `grid.row_columns` lacks its column; the
-            rows of the returned grid have the figures of these columns only.
+        grid: the grid. The figures of its rows begin with those of `grid.row_columns`. Further figures only serve for
+            sorting; the rows of a sorted grid lack them.
         sort: "overall", a name of ROW_COLUMNS, or a key or an alias of `grid.columns`: the largest value comes first.
             With "-" before it, the smallest value comes first.
     """
     name, sign = sort.removeprefix("-"), "-" if sort.startswith("-") else ""
-    keys: Mapping[str, Callable[[GridRow], float | None]] = {
+    sort_keys: Mapping[str, Callable[[GridRow], float | None]] = {
         "overall": lambda row: _find_cell_sort_value(row.overall),
-        **{figure: _build_figure_key(figure) for figure in ROW_COLUMNS},
+        **{column_name: _build_figure_key(column_name) for column_name in ROW_COLUMNS},
         **{column.key: _build_cell_key(index) for index, column in enumerate(grid.columns)},
     }
-    if name not in keys:
+    if name not in sort_keys:
         name = next((column.key for column in grid.columns if name in column.aliases), "")
     if not name:
         return grid
-    values = [(keys[name](row), row) for row in grid.rows]
-    valued_rows = [(value, row) for value, row in values if value is not None]
-    valued_rows.sort(key=lambda pair: pair[0], reverse=not sign)
-    rows_without_value = [row for value, row in values if value is None]
+    pairs = [(sort_keys[name](row), row) for row in grid.rows]
+    valued_pairs = [(value, row) for value, row in pairs if value is not None]
+    valued_pairs.sort(key=lambda pair: pair[0], reverse=not sign)
+    rows_without_value = [row for value, row in pairs if value is None]
     shown_count = len(grid.row_columns)
     sorted_rows = tuple(
         replace(row, is_repeated=False, figures=row.figures[:shown_count])
-        for row in (*(row for _, row in valued_rows), *rows_without_value)
+        for row in (*(row for _, row in valued_pairs), *rows_without_value)
     )
     return replace(grid, rows=sorted_rows, sort=sign + name)
 
@@ -50,12 +50,15 @@ def _build_figure_key(name: str) -> Callable[[GridRow], float | None]:
 
 
 def _find_cell_sort_value(cell: GridCell | None) -> float | None:
-    """Return the number by which a cell is sorted; None without a value."""
+    """Return the number by which a cell is sorted; None without a cell or a value."""
     return None if cell is None or not cell.has_value else _find_sort_value(cell.value)
 
 
 def _find_sort_value(value: MetricValue) -> float | None:
-    """Return the number by which a value is sorted; None if the value is unknown or a rate of no trials."""
+    """Return the number by which a value is sorted, the lower end of a range.
+
+    The number is None if the value is unknown or a rate with the denominator 0.
+    """
     if value.rate:
         return value.rate.share if value.rate.n else None
     if value.quantile:

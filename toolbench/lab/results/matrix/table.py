@@ -1,4 +1,4 @@
-"""Matrix: its rows are models with their settings, summed over cells. No trial is read."""
+"""Matrix: each row is a model with its settings, summed over cells. No trial is read."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,10 +42,11 @@ class MatrixSummary:
             another row, are not.
         clears: number of ranked rows whose interval lies above the target; this and the next two are 0 if the metric is
             no rate.
-        undecided: number of ranked rows whose interval includes the target or is withheld.
+        undecided: number of ranked rows whose interval includes the target or is withheld; all ranked rows if the
+            metric is a rate without a target.
         below: number of ranked rows whose interval lies below the target.
-        overlapping: number of other ranked rows that may be as good as the best (the highest lower bound), because
-            their interval overlaps with that of the best or is withheld.
+        overlapping: number of ranked rows that may be as good as the best one, which is not counted: the result of
+            `count_overlapping`.
         control_success: answered success of controls, pooled over their newest versions.
         infra: number of tool trials that ended with an infrastructure error.
         not_applicable: number of published rows whose tools were off; 0 for measured rows.
@@ -69,7 +70,7 @@ class Matrix:
     Attributes:
         rows_by_provider: a group for each provider.
         common_settings: values of the settings that are equal in all rows and not empty, by label.
-        differing_settings: names of the settings that differ between rows.
+        differing_settings: names of the settings that differ between rows; all names without rows.
         scenario_groups: groups of scenarios that the page offers.
         runs: runs that the page offers as choices.
         warnings: sentences about limits of the figures.
@@ -124,12 +125,12 @@ def get_matrix(query: MatrixQuery) -> Matrix:
 
 
 def build_matrix(query: MatrixQuery, version: UUID | None, read_sums: Callable[[], list[SumRow]]) -> Matrix:
-    """Return the matrix of these sums, without published figures and without runs to choose from.
+    """Return the matrix of the sums from `read_sums`, without published figures and without runs to choose from.
 
     Args:
         query: scope, metric, filter and layout.
         version: version of the sums; None if the matrix must not be cached.
-        read_sums: returns the sums of the runs that the query selects; called if the matrix is not cached.
+        read_sums: returns the sums of the runs that the query selects; called only if they are not cached.
     """
     cache_query = replace(query, layout=USUAL_LAYOUT)
     matrix = _matrices.get(
@@ -181,9 +182,9 @@ def choose_scope(query: MatrixQuery) -> MatrixQuery:
 
 
 def filter_matrix_cells(query: MatrixQuery) -> QuerySet[Cell]:
-    """Return the cells that the query selects, without those of deleted runs.
+    """Return the cells of the query's scope, prompt version and filter, without those of deleted runs.
 
-    Simulated and imported runs are included only in the scopes `demo` and `imported`, or if `runs` lists them.
+    Simulated and imported runs are included only in the scopes `demo` and `imported`, or if the scope is `runs`.
     """
     cells = Cell.objects.filter(query.chosen.condition, run__deleted_at=None)
     if query.prompt not in ("", SPLIT_BY_PROMPT):
@@ -194,7 +195,10 @@ def filter_matrix_cells(query: MatrixQuery) -> QuerySet[Cell]:
 
 
 def _filter_runs(query: MatrixQuery) -> QuerySet[Run]:
-    """Return the runs of the scope; for the scope `runs`, those that the form offers beside the chosen ones."""
+    """Return the imported runs, the simulated runs or, for any other scope, the runs of real providers.
+
+    The form offers the runs of real providers beside the chosen ones of the scope `runs`.
+    """
     existing_runs = Run.objects.filter(Run.COUNTED, deleted_at=None)
     if query.scope == "imported":
         return existing_runs.filter(imported=True)
@@ -202,7 +206,10 @@ def _filter_runs(query: MatrixQuery) -> QuerySet[Run]:
 
 
 def sum_matrix_rows(query: MatrixQuery) -> RunSums:
-    """Return the sums over the selected cells; several sums may be of one configuration, scenario and version."""
+    """Return sums over the cells of `filter_matrix_cells`.
+
+    Several sums may belong to the same configuration, scenario and version.
+    """
     if query.scope == "runs" or query.prompt:
         version = find_pool_version(Q(pk__in=query.runs) if query.scope == "runs" else Q())
         key = (query.scope, query.runs, query.prompt, query.chosen)
@@ -217,8 +224,8 @@ def _sum_matrix_cells(query: MatrixQuery) -> list[SumRow]:
 def _add_versions(rows: list[MatrixRow], metric: Metric) -> list[MatrixRow]:
     """Set `versions` and `outdated` of each row.
 
-    Only rows with the same instance kind are compared. `outdated` has controls if the metric covers controls only, else
-    tool scenarios.
+    Only rows with the same instance kind are compared. `outdated` lists controls if the metric covers controls only,
+    else tool scenarios.
     """
     shown_versions: dict[tuple[str, str], set[int]] = {}
     for row in rows:
@@ -309,9 +316,10 @@ def _build_summary(rows: list[MatrixRow]) -> MatrixSummary:
 
 
 def count_overlapping(rates: Sequence[Rate]) -> int:
-    """Return how many of these rates but the best may be as good as the best, which has the highest lower bound.
+    """Return how many rates may be as good as the best one, which is not counted.
 
-    Their intervals overlap with that of the best, or are withheld.
+    The best rate is the one with the highest lower bound. Another rate may be as good if its interval overlaps with the
+    interval of the best rate, or is withheld.
     """
     best_low = max((rate.low for rate in rates if not rate.withheld), default=0.0)
     best_or_overlapping = sum(rate.withheld or rate.high >= best_low for rate in rates)
@@ -319,14 +327,17 @@ def count_overlapping(rates: Sequence[Rate]) -> int:
 
 
 def _list_prompt_versions(query: MatrixQuery, sum_rows: list[SumRow]) -> tuple[str, ...]:
-    """Return the prompt versions in these rows; () if one is chosen, since the rows then lack the others."""
+    """Return the prompt versions in the rows; () if one version is chosen, since the rows then lack the others."""
     if query.prompt not in ("", SPLIT_BY_PROMPT):
         return ()
     return tuple(sorted({prompt for sum_row in sum_rows for prompt in sum_row["prompts"] if prompt}))
 
 
 def _query_prompt_versions(query: MatrixQuery) -> tuple[str, ...]:
-    """Return all prompt versions of the scope, with one query; () without a query if none is chosen."""
+    """Return all prompt versions of the scope and filter, with one query.
+
+    If no prompt version is chosen, the result is (), and no query is sent.
+    """
     if query.prompt in ("", SPLIT_BY_PROMPT):
         return ()
     cells = filter_matrix_cells(replace(query, prompt="")).exclude(prompt_version="").order_by("prompt_version")
@@ -380,7 +391,7 @@ def _build_unranked_warning(outdated: Sequence[Sequence[str]]) -> str:
     """Return the warning about rows that are not ranked.
 
     Args:
-        outdated: `MatrixRow.outdated` of each of these rows.
+        outdated: `MatrixRow.outdated` of each row that is not ranked.
     """
     versions_text = ", ".join(sorted({version for versions in outdated for version in versions}))
     rows_text = "1 row is" if len(outdated) == 1 else f"{len(outdated)} rows are"

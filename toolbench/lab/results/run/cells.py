@@ -22,7 +22,7 @@ class RunCells:
     Attributes:
         times: the times of each cell, by its id.
         has_refusals: whether an endpoint refused a parameter.
-        version: version of the stored sums: equal versions have equal cells; None while cells may change.
+        version: version of the stored sums; while it is the same, the cells are the same. None while cells may change.
     """
 
     run: Run
@@ -43,12 +43,12 @@ class RunCells:
         return tuple(dict.fromkeys(config.model_name for config in self.configs if config.pk in config_ids))
 
     def build_sum_rows(self) -> list[SumRow]:
-        """Return the sums in the form of `sum_cells`: one row for each cell, since no other run is added."""
-        configs = {config.pk: {name: getattr(config, name) for name in CONFIG_FIELDS} for config in self.configs}
+        """Return the sums in the form of `sum_cells`, with one row for each cell, since only this run is summed."""
+        config_columns = {config.pk: {name: getattr(config, name) for name in CONFIG_FIELDS} for config in self.configs}
         run_columns = {config.pk: self._build_run_columns(config) for config in self.configs}
         return [
             {
-                **configs[cell.config_id],
+                **config_columns[cell.config_id],
                 **run_columns[cell.config_id],
                 **{name: getattr(cell, name) for name in CELL_FIELDS},
                 **read_sums(cell),

@@ -19,7 +19,8 @@ class ScenarioRow:
     Attributes:
         control: whether the scenario is a control.
         answered: answered success.
-        decision_text: result of sequential stopping in words; "" for a fixed number of trials.
+        decision_text: result of sequential stopping in words, "open" before there is one; "" for a fixed number of
+            trials.
     """
 
     cell_id: int
@@ -45,8 +46,8 @@ class ConfigRow:
         tally: counts of the tool scenarios, or of the controls if there is no tool scenario.
         control: counts of the controls.
         answered: answered success of the trials of `tally`.
-        first_attempt: first-attempt success of the trials of `tally`; None if no trial was re-prompted and each passed
-            one passed at the first attempt.
+        first_attempt: first-attempt success of the trials of `tally`; None if no trial was re-prompted and all passed
+            trials passed at the first attempt.
         delivered: end-to-end success of the trials of `tally`.
         times: times of the scenarios of `tally`.
         trials_query: query string that selects the trials of `tally` in the list of trials.

@@ -10,7 +10,7 @@ from toolbench.evals.statistics.rounding import format_rounded, round_to_int
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.models import PacePoint, Run, RunConfig
 
-MIN_BACKOFF_SECONDS = 0.5  # mean of the ended trials; a shorter back-off is not named
+MIN_BACKOFF_SECONDS = 0.5  # mean per ended trial; a shorter back-off is not listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +56,17 @@ def _list_limits(run: Run, provider_ids: set[int]) -> Iterator[RunDelay]:
         highest_per_minute=Max("requests_per_minute"),
     )
     for row in rows:
-        limits = []
+        limit_texts = []
         lowest, highest = row["lowest"], row["highest"]
         if lowest < row["provider__concurrency"]:
             in_flight = f"{lowest}" if lowest == highest else f"{lowest} to {highest}"
-            limits.append(f"{in_flight} of at most {row['provider__concurrency']} trials at once")
+            limit_texts.append(f"{in_flight} of at most {row['provider__concurrency']} trials at once")
         if (lowest_per_minute := row["lowest_per_minute"]) is not None:
             prefix = "" if lowest_per_minute == row["highest_per_minute"] else "as few as "
-            limits.append(f"{prefix}{round_to_int(lowest_per_minute):,} requests a minute")
-        if limits:
+            limit_texts.append(f"{prefix}{round_to_int(lowest_per_minute):,} requests a minute")
+        if limit_texts:
             total = row["rejected"] + row["answered"]
-            sentence = f"Rate control of {row['provider__name']} allowed {' and '.join(limits)}"
+            sentence = f"Rate control of {row['provider__name']} allowed {' and '.join(limit_texts)}"
             if row["rejected"]:
                 sentence += f"; {row['rejected']:,} of {total:,} requests, those of other runs included, were rejected"
             yield RunDelay(f"{sentence}.", row["provider"])

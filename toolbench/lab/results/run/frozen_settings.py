@@ -37,9 +37,9 @@ class FrozenSettings:
 
     Attributes:
         scenario: slug of that scenario; empty for none. The layer of an unknown scenario is left out.
-        chosen: settings whose origin is not the engine's layer; if the layers cannot be resolved, every stored setting.
+        chosen: settings whose origin is not the engine's layer; if the layers cannot be resolved, all their entries.
         defaults: settings whose origin is the engine's layer.
-        lint: findings about the tools of the scenario; empty without one.
+        lint: findings about the tools of the scenario; empty without a scenario.
     """
 
     config: RunConfig
@@ -67,7 +67,7 @@ def get_frozen_settings(run_id: int, *, config: str = "", scenario: str = "") ->
 
 
 def _build_settings(config: RunConfig, scenario: str) -> FrozenSettings:
-    """Return the resolved settings; if that fails, return every stored entry of the layers as `chosen`."""
+    """Return the resolved settings; if the layers cannot be resolved, return all their entries as `chosen`."""
     layers = [(name, patch) for name, patch in config.layers]
     lint: tuple[Finding, ...] = ()
     if loaded_scenario := find_scenarios([scenario] if scenario else ()).get(scenario):

@@ -35,12 +35,12 @@ class RunRow:
         config_count: number of its configurations.
         tally: counts of all scenarios.
         tools: counts of the scenarios that are not controls.
-        answered: answered success; None for a run of several configurations or scenario groups, since a rate over
-            all of them would have no meaning.
-        delivered: end-to-end success; None for the same runs.
-        p50: range of the medians of duration over configurations and groups of tool scenarios, without those of local
-            models; None without times, or if they were not read.
-        p95: range of the 95th percentiles of duration, with the same exceptions as `p50`.
+        answered: answered success in tool scenarios; None for a run of several configurations or groups of tool
+            scenarios, since a rate over all of them would have no meaning.
+        delivered: end-to-end success in tool scenarios; None for the same runs.
+        p50: smallest and largest median of duration among the configurations and their groups of tool scenarios. Local
+            models are left out. None without times, or if they were not read.
+        p95: as `p50`, for the 95th percentiles of duration.
     """
 
     run: Run
@@ -143,10 +143,10 @@ def _build_rows(
     Args:
         query: the runs.
         unused_columns: columns that are not read, besides `request`, since the caller does not use them.
-        needs_times: whether the caller uses times, which take more than half of the time to read.
+        needs_times: whether the caller uses times; reading them takes more than half of the function's time.
     """
-    names = RunConfig.objects.filter(run=OuterRef("pk")).order_by("position").values("model_name")
-    runs = tuple(query.defer("request", *unused_columns).annotate(config_models=ArraySubquery(names)))
+    model_names = RunConfig.objects.filter(run=OuterRef("pk")).order_by("position").values("model_name")
+    runs = tuple(query.defer("request", *unused_columns).annotate(config_models=ArraySubquery(model_names)))
     counts: dict[int, dict[str, Tally]] = defaultdict(dict)
     group = Case(When(control=True, then=Value(CONTROL_GROUP)), default="scenario_group")
     grouped = Cell.objects.filter(run__in=runs).order_by().annotate(group=group).values("run_id", "group")
@@ -157,7 +157,7 @@ def _build_rows(
 
 
 def _read_times(runs: Iterable[Run]) -> dict[int, list[Times]]:
-    """Return the times in tool scenarios by run, as one item for each configuration and scenario group.
+    """Return the times in tool scenarios by id of the run, one `Times` for each configuration and scenario group.
 
     Configurations of local models are left out.
     """

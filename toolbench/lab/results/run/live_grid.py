@@ -33,7 +33,8 @@ class RunGrid:
 def get_run_grid(source: RunCells, params: QueryParams) -> RunGrid:
     """Return the grid of a run with at most two queries.
 
-    It has the columns RUN_COLUMNS unless the URL chooses others. Links to the matrix do not name RUN_COLUMNS.
+    The grid has the columns RUN_COLUMNS unless the URL chooses others. `RunGrid.matrix` keeps the columns of the URL,
+    so that links to the matrix do not name RUN_COLUMNS.
 
     Args:
         source: the run with its cells.

@@ -44,8 +44,8 @@ class RunMetrics:
 
     Attributes:
         columns: at most MAX_COLUMNS, in the order of the run's matrix.
-        shared_settings: values by label of the settings that all columns of the run have in common, hidden ones
-            included; empty for one column, which names all its settings itself.
+        shared_settings: values by label of the non-empty settings that all columns of the run have in common, hidden
+            columns included; empty for one column, which names all its settings itself.
         hidden_column_count: number of columns beyond MAX_COLUMNS, which are not shown.
         groups: (title, rows) of each group of metrics. Rows in which no column has a value are left out.
     """

@@ -17,7 +17,7 @@ class MissingCell:
     Attributes:
         trial_count: number of its trials, queued ones included and cancelled ones not.
         missing_count: number of trials that it lacks.
-        is_chosen: whether the user has chosen it.
+        is_chosen: whether its missing trials will be added.
     """
 
     cell: Cell
@@ -62,7 +62,7 @@ class MissingTrialsPage:
 def get_missing_trials_page(
     run_id: int, *, target: int | None = None, chosen: Collection[int] | None = None
 ) -> MissingTrialsPage:
-    """Return the page of a run. Cells of deleted providers and cells that are not applicable are left out.
+    """Return the page of a run. Cells of deleted providers and cells with trials that are not applicable are left out.
 
     Args:
         run_id: primary key of the run.

@@ -1,9 +1,10 @@
--- Count the trials of a matrix's rows that failed or had an infrastructure error, by scenario version and category, and
--- read the times of those without an answer.
+-- For each row of the matrix, count the trials that failed or had an infrastructure error, by scenario, version and
+-- category, and read the durations of the trials without an answer.
 --
--- The index failed_trials has all columns, so that no row of the table is read.
+-- The index failed_trials has all columns that are read, so that PostgreSQL need not read the table.
 -- Parameters: configs: ids of configurations; rows: for each of them, the index of its row of the matrix.
--- Returns: row, scenario, version, category, number of trials, milliseconds of those without an answer or null.
+-- Returns: index of the row; scenario; version; category; number of trials; array of the durations in milliseconds of
+-- those trials that had no answer, null if there are none.
 -- Locks: none.
 SELECT
     member.row_index,
