@@ -1,4 +1,4 @@
-"""Runs that a page offers as choices; a time limit and sentences for warnings that several pages give."""
+"""Runs that a page offers as choices, and constants for warnings of several pages."""
 
 from collections.abc import Collection
 from datetime import timedelta
@@ -8,7 +8,7 @@ from django.db.models import Case, QuerySet, When
 from toolbench.lab.models import Run
 
 DEFAULT_RUN_COUNT = 12
-MAX_TIME_BETWEEN_RUNS = timedelta(hours=1)  # the load of a provider may differ between runs further apart
+MAX_TIME_BETWEEN_RUNS = timedelta(hours=1)  # without a warning: the load of a provider may change in a longer time
 RETRIED = "Trials were retried after an error; end-to-end success counts them as failures."
 ADDED_MANUALLY = "Trials were added manually after results were seen: confirm decisions that rest on them."
 

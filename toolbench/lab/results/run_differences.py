@@ -18,16 +18,16 @@ from toolbench.lab.metrics.pools import CONFIG_FIELDS, CONFIRMATION_PURPOSE, ren
 from toolbench.lab.metrics.tally import REPEATING
 from toolbench.lab.models import Cell
 
-MAX_CELLS = 1_000  # over all sides; the newest ones are compared
+MAX_CELLS = 1_000  # of all sides together; the newest cells are compared
 MAX_LISTED_RUNS = 4
 MAX_SENTENCES = 3
 _TRIED = F("passed") + F("failed") + F("infra")
 _ANSWERED = F("passed") + F("failed") - F("deadline_failed")
 # Successes and trials of a cell, by success metric.
 _COUNTS: Mapping[str, tuple[Combinable, Combinable]] = {
-    "given": (F("passed") + 0, _ANSWERED),
+    "given": (F("passed"), _ANSWERED),
     "delivered": (F("passed") - F("late_passes"), _TRIED),
-    "first": (F("first_attempt_passed") + 0, _ANSWERED),
+    "first": (F("first_attempt_passed"), _ANSWERED),
 }
 _CONFIG_COLUMNS = tuple(f"config__{name}" for name in CONFIG_FIELDS)
 ConfigKey = tuple[Any, ...]  # values of CONFIG_FIELDS and the instance kind
@@ -42,8 +42,8 @@ class RunDifference:
     Attributes:
         label: name of the configuration.
         config: values of CONFIG_FIELDS and the instance kind.
-        runs: (run id, successes, trials) of each run in the scenarios that another run has too, in the order of the
-            ids; of more than MAX_LISTED_RUNS, the one with the lowest and the one with the highest success.
+        runs: (run id, successes, trials) of each run, counted in the scenarios that another run has too, in the order
+            of the ids. Of more than MAX_LISTED_RUNS runs, only those with the lowest and the highest success.
     """
 
     label: str
@@ -91,7 +91,7 @@ def describe_run_differences(differences: Sequence[RunDifference]) -> tuple[str,
 
 
 def _read_runs(sides: Sequence[Collection[int]], metric: str) -> Mapping[tuple[int, ConfigKey], Mapping[int, RunCells]]:
-    """Return the counts by index of the side and configuration, and by run."""
+    """Return the counts of each run by its id, for each pair of the index of a side and a configuration."""
     successes, trials = _COUNTS[metric]
     cells = Cell.objects.filter(pk__in={pk for side in sides for pk in side}, control=False, error=None)
     cells = cells.exclude(REPEATING).exclude(run__purpose=CONFIRMATION_PURPOSE)
@@ -107,9 +107,9 @@ def _read_runs(sides: Sequence[Collection[int]], metric: str) -> Mapping[tuple[i
 
 
 def _iter_strata(runs: Mapping[int, RunCells]) -> Iterator[list[Stratum]]:
-    """Yield the strata of each comparison of a run with the others; of two runs, there is one comparison.
+    """Yield the strata of each comparison of a run with the other runs; two runs need only one comparison.
 
-    Scenarios without a success, or without a failure, are left out: they do not change the p-value.
+    Scenarios in which all trials, or none, were successes are left out: they do not change the p-value.
     """
     totals: dict[ScenarioKey, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for cells in runs.values():
@@ -125,7 +125,7 @@ def _iter_strata(runs: Mapping[int, RunCells]) -> Iterator[list[Stratum]]:
 
 
 def _list_runs(runs: Mapping[int, RunCells]) -> tuple[tuple[int, int, int], ...]:
-    """Return the runs with their counts in the scenarios that several of them have."""
+    """Return the runs as `RunDifference.runs` has them."""
     scenarios = Counter(chain.from_iterable(runs.values()))
     shared = {run: [counts for key, counts in cells.items() if scenarios[key] > 1] for run, cells in runs.items()}
     sums = sorted((run, *_add_counts(counts)) for run, counts in shared.items() if counts)

@@ -15,7 +15,7 @@ from toolbench.lab.query_params import clean_text
 MAX_NAME_CHARACTERS = 80
 MAX_ADDRESS_CHARACTERS = 2000
 MAX_VIEWS = 100  # of one user
-RESULT_PATHS = (  # of the pages that can be saved
+RESULT_PATHS = (  # paths of the pages that can be saved
     "/matrix/",
     "/trials/",
     "/failures/",
@@ -27,7 +27,7 @@ RESULT_PATHS = (  # of the pages that can be saved
 
 
 class SavedViewError(ValueError):
-    """Error of a view that cannot be saved or deleted; the message is for the user."""
+    """Raised if a view cannot be saved or deleted; the message is for the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,7 @@ class ViewMenu:
 
     Attributes:
         views: the user's views and all shared views, by name.
-        newest_run: primary key of the newest run, which a frozen address contains so that it shows no later runs; 0
-            without runs.
+        newest_run: primary key of the newest run, for an address that shows no later runs; 0 without runs.
     """
 
     views: tuple[ListedView, ...] = ()
@@ -59,8 +58,8 @@ class ViewMenu:
 def read_view_menu(user: User) -> ViewMenu:
     """Return the menu of a user, with one query."""
     visible = SavedView.objects.filter(Q(owner=OuterRef("pk")) | Q(shared=True)).order_by("name", "pk")
-    names = {name: name for name in ("id", "name", "address", "shared", "owner_id")}
-    views = visible.values(document=JSONObject(**names, owner_name="owner__username"))
+    columns = {name: name for name in ("id", "name", "address", "shared", "owner_id")}
+    views = visible.values(document=JSONObject(**columns, owner_name="owner__username"))
     newest_run = Subquery(Run.objects.order_by("-pk").values("pk")[:1])
     row = User.objects.filter(pk=user.pk).values_list(newest_run, ArraySubquery(views)).first()
     return ViewMenu(tuple(ListedView(**view) for view in row[1]), row[0] or 0) if row else ViewMenu()
@@ -90,15 +89,16 @@ def save_view(user: User, name: str, address: str, *, shared: bool) -> SavedView
 
 
 def _is_page_of_results(address: str) -> bool:
-    return re.split("[?#]", address, maxsplit=1)[0] in RESULT_PATHS and "\0" not in address
+    path = re.split("[?#]", address, maxsplit=1)[0]
+    return path in RESULT_PATHS and "\0" not in address  # PostgreSQL cannot store NUL in a text
 
 
 def delete_view(user: User, view_id: int) -> str:
     """Delete a view and return its name.
 
     Raises:
-        SavedViewError: the view does not exist, or it belongs to another user. Users with the role OWNER may delete
-            shared views of others.
+        SavedViewError: the view does not exist, or the user may not delete it: it belongs to another user, and it is
+            not shared or the user does not have the role OWNER.
     """
     view = SavedView.objects.filter(pk=view_id).first()
     if view is None or not (view.owner_id == user.pk or (view.shared and has_role(user, Role.OWNER))):

@@ -1,6 +1,6 @@
 """Scope of a result page that shows runs of one kind or named runs.
 
-Unreadable values are ignored and listed in the query; no value raises an error.
+Unreadable values are ignored, and the names of their parameters are listed in the query; no value raises an error.
 """
 
 from collections.abc import Collection, Mapping
@@ -32,12 +32,17 @@ class ScopedQuery:
 
     @staticmethod
     def read_fields(query: QueryParams, choices: Mapping[str, Collection[str]]) -> dict[str, Any]:
-        """Return the fields of the scope, and those of the page whose values are among their choices."""
+        """Return the values of the fields by name, without those that are missing or not among their choices.
+
+        Args:
+            query: URL parameters.
+            choices: possible values of each field that the page adds, by the name of the field and its parameter.
+        """
         choices = {"scope": SCOPE_LABELS, **choices}
         values = {name: clean_text(query.get(name, "")) for name in choices}
         is_unread = {name: bool(value) and value not in choices[name] for name, value in values.items()}
         runs, is_unread["run"] = parse_run_ids(query.getlist("run"))
-        if values["scope"] == NAMED_RUNS and runs:  # as other pages write it
+        if values["scope"] == NAMED_RUNS and runs:  # the matrix and the decision page write it into URLs
             values["scope"], is_unread["scope"] = REAL, False
         chosen, unread_names = ResultFilter.from_query(query)
         return {
@@ -66,7 +71,7 @@ class ScopedQuery:
 
         Args:
             values: values of fields by parameter.
-            changes: values that replace those, and `run`, by parameter.
+            changes: values by parameter that replace some of `values`, or the runs (`run`).
         """
         values = {**values, "run": ",".join(map(str, self.runs)), **changes}
         defaults = {field.name: field.default for field in fields(self)}

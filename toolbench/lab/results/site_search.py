@@ -51,10 +51,9 @@ class HitGroup:
 def search_site(search: str) -> tuple[HitGroup, ...]:
     """Return links to models, runs, trials, scenarios and terms that match a text, with at most five queries.
 
-    Traces of the gateway are found only with the word `source:gateway`; such a search finds nothing else.
-
-    In a search without that word, a number, with or without "#" before it, matches first of all the run and the trial
-    with that primary key.
+    A search with the word `source:gateway` finds traces of the gateway and nothing else; other searches find no traces.
+    If the whole text is a number, with or without "#" before it, the run and the trial with this primary key come
+    first.
 
     Returns:
         Groups with at least one hit, or with a note about traces that cannot be found yet; empty for a blank text.
@@ -104,7 +103,7 @@ def _find_runs(text: str) -> Iterator[Hit]:
 
 
 def _find_by_number(text: str) -> Iterator[Hit]:
-    """Yield the run and the trial whose primary key the text is."""
+    """Yield the run and the trial with the primary key in the text, such as `12` or `#12`."""
     number = parse_whole_number(text.removeprefix("#"))
     if not number:
         return
@@ -130,8 +129,8 @@ def _find_trials(text: str, models: Sequence[Model]) -> Iterator[Hit]:
 
 def _find_scenarios(text: str) -> Iterator[Hit]:
     slug_part = text.lower().replace(" ", "_")
-    builtin = [scenario.slug for scenario in list_scenarios() if slug_part in scenario.slug]
-    yield from (Hit(slug, f"/scenarios/{slug}/") for slug in builtin[:MAX_HITS_PER_GROUP])
+    builtin_slugs = [scenario.slug for scenario in list_scenarios() if slug_part in scenario.slug]
+    yield from (Hit(slug, f"/scenarios/{slug}/") for slug in builtin_slugs[:MAX_HITS_PER_GROUP])
     cases = Case.objects.filter(slug__icontains=text.replace(" ", "-"), deleted_at=None).order_by("slug")
     cases = cases.exclude(set__kind=CaseSet.Kind.DRAFT)
     yield from (Hit(case.slug, f"/cases/{case.slug}/", "test case") for case in cases[:MAX_HITS_PER_GROUP])

@@ -45,12 +45,12 @@ class TableLayout:
 
     @property
     def without_grid(self) -> "TableLayout":
-        """Return the layout without the grid's columns and the density, which the form for the grid sends."""
+        """Return the layout without the grid's columns and the density, for which the grid's form has own fields."""
         return replace(self, grid=(), density="")
 
     @property
     def without_trials(self) -> "TableLayout":
-        """Return the layout without the trial list's columns and the density, which the list's form sends."""
+        """Return the layout without the trial list's columns and the density, for which its form has own fields."""
         return replace(self, trials=(), density="")
 
 
@@ -58,6 +58,9 @@ USUAL_LAYOUT = TableLayout()
 
 
 def _read_names(query: QueryParams, name: str) -> tuple[str, ...]:
-    """Return the names in a parameter: forms repeat the parameter, links separate the names by commas."""
+    """Return the names in a parameter: forms repeat the parameter, links separate the names by commas.
+
+    Repeated names, names that are too long, and names beyond the first MAX_COLUMNS are left out.
+    """
     parts = (part for value in query.getlist(name) for part in clean_text(value).split(","))
     return tuple(dict.fromkeys(part for part in parts if 0 < len(part) <= MAX_VALUE_CHARACTERS))[:MAX_COLUMNS]

@@ -1,4 +1,4 @@
-"""Search of gateway traces by their search texts, for searches that ask for them."""
+"""Search of gateway traces by their search texts."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from toolbench.lab.sql import load_statement
 from toolbench.lab.traces.search_text import GATEWAY_TRACES, get_text_lag
 
 SOURCE_FILTER = "source:gateway"  # the word of a search that asks for traces; other searches never show any
-NEWEST_ID_COUNT = 30_000  # a search reads the texts with so many newest ids one by one before it asks the index
+NEWEST_ID_COUNT = 30_000  # a search reads the texts with the newest ids, at most so many, before it uses the index
 _FILTER_WORD = re.compile(rf"(?<!\S){SOURCE_FILTER}(?!\S)", re.IGNORECASE)
 
 
@@ -41,8 +41,8 @@ def asks_for_traces(search: str) -> bool:
 def search_traces(search: str, limit: int) -> TraceSearch:
     """Return the newest traces that match the words beside SOURCE_FILTER, with at most five queries.
 
-    Without such words, the newest of all traces are returned. Words are found as in the search of trials. If the search
-    is a number, the trace with this id is found too; if it is a number with "#" before it, only this trace is found.
+    Without other words, the newest of all traces are returned. Words match as in the search of trials. If they are a
+    number, the trace with this id is returned too; if they are a number with "#" before it, only this trace is.
     """
     words = _FILTER_WORD.sub(" ", search).strip()
     condition = build_search_condition(words, prefix="")
@@ -58,7 +58,7 @@ def search_traces(search: str, limit: int) -> TraceSearch:
 def _find_newest(condition: Q, limit: int) -> Sequence[int]:
     """Return the ids of the newest traces whose search text matches, at most `limit`.
 
-    A frequent word is found among the newest traces, without sorting all that the index has.
+    A frequent word is found among the newest texts already, so that not all matches of the index have to be sorted.
     """
     texts = GatewayTraceText.objects.filter(condition).values_list("pk", flat=True)
     newest_id = GatewayTraceText.objects.aggregate(newest=Max("pk"))["newest"] or 0

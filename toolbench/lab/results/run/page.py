@@ -58,12 +58,13 @@ class RunFailureGroup:
         trials_query: query string that selects the trials of the group.
         mark: outcome of the trials.
         models: names of the models of the trials, in the order of the run.
-        sentence: sentence of the exemplar.
+        sentence: sentence of the first trial, the one with the lowest primary key.
         has_one_sentence: whether all trials of the group have this sentence.
+        failure_class: failure class of the first trial.
         scenario: scenario of the trials; "" for several, as after an internal error.
         count: number of the trials.
-        first_seen: time at which the first of the trials ended.
-        exemplar: primary key of the first trial of the group.
+        first_seen: earliest time at which one of the trials ended.
+        exemplar: primary key of the first trial.
     """
 
     trials_query: str
@@ -130,13 +131,16 @@ class RunPage:
 
     @property
     def decision_run_id(self) -> int:
-        """Return the run whose decision counts this one: for missing trials of a decision, the run that they repeat."""
+        """Return the primary key of the run whose decision counts the trials of this run.
+
+        The result is the repeated run if this run adds trials that its decision lacked; otherwise this run.
+        """
         repeated_id = self.run.repeat_of_id if self.run.purpose == MORE_TRIALS_PURPOSE else None
         return self.run.pk if repeated_id is None else repeated_id
 
     @property
     def relation_to_original(self) -> str:
-        """Return what the run does with the run of `repeat_of`, in words."""
+        """Return the verb between this run and the run of `repeat_of`, such as "repeats"."""
         if self.run.purpose == MORE_TRIALS_PURPOSE:
             return "adds trials to"
         return "repeats a trial of" if self.run.purpose == RESEND_PURPOSE else "repeats"
@@ -148,10 +152,10 @@ class RunPage:
 
     @property
     def common_failure(self) -> RunFailureGroup | None:
-        """Return the largest failure group if the endpoint is more likely to blame than a model.
+        """Return the largest failure group if all failures probably come from the endpoint, not from a model.
 
-        At least MIN_COMMON_FAILURES trials of several models have ended, none passed, and all groups have the same
-        failure class.
+        This is assumed if at least MIN_COMMON_FAILURES trials have ended, all of them failed, they belong to several
+        models, and all groups have the same failure class. Infrastructure errors count as failures.
         """
         if len({name for group in self.groups for name in group.models}) < 2:
             return None
@@ -196,7 +200,7 @@ class RunPage:
 def get_run_page(run_id: int, page: int | None = None) -> RunPage:
     """Return the run page with at most ten queries; none reads frozen settings.
 
-    While trials are queued and none is running, `get_providers` sends two more if any provider has a budget.
+    Two more queries are sent while trials are queued and none is running, if any provider has a budget.
 
     Args:
         run_id: primary key of the run.
@@ -212,10 +216,10 @@ def get_run_page(run_id: int, page: int | None = None) -> RunPage:
     rule = StoppingRule.from_json(run.until) if run.until else None
     target = rule.target if rule and rule.rule == "threshold" else DEFAULT_TARGET_PERCENT
     retryable_configs = {config.pk for config in configs if config.provider_id is not None}
-    groups = group_cells_by_config(sorted(configs, key=build_config_sort_key), cells)
-    pages = 1 if page is None else max(1, -(-len(groups) // MAX_PAGE_ROWS))
+    config_groups = group_cells_by_config(sorted(configs, key=build_config_sort_key), cells)
+    pages = 1 if page is None else max(1, -(-len(config_groups) // MAX_PAGE_ROWS))
     page = max(1, min(page or 1, pages))
-    shown = groups if pages == 1 else groups[(page - 1) * MAX_PAGE_ROWS : page * MAX_PAGE_ROWS]
+    shown_groups = config_groups if pages == 1 else config_groups[(page - 1) * MAX_PAGE_ROWS : page * MAX_PAGE_ROWS]
     return RunPage(
         source=source,
         live=run.state in (Run.State.RUNNING, Run.State.CANCELLING) or any(cell.is_changing for cell in cells),
@@ -225,7 +229,7 @@ def get_run_page(run_id: int, page: int | None = None) -> RunPage:
         pace=get_pace(run, run_tally),
         config_rows=tuple(
             build_config_row(config, group, [(cell, source.times[cell.pk]) for cell in group_cells], target)
-            for config, group, group_cells in shown
+            for config, group, group_cells in shown_groups
         ),
         groups=_list_failure_groups(source),
         retryable=sum(cell.infra for cell in cells if cell.config_id in retryable_configs),

@@ -24,11 +24,12 @@ class RepeatPage:
 
     Attributes:
         run: the run that the user opened.
-        source: the run that is repeated: the original of `run` if both are A/A repeats.
-        for_noise: whether the repeat has new sampling seeds, to measure A/A noise.
-        has_stopping_rule: whether the original used sequential stopping.
-        trial_count: number of trials that the repeat tries.
-        cell_count: number of cells with such trials.
+        source: the run that is repeated: `run`, or the run that `run` repeats if `run` and the new repeat are A/A
+            repeats.
+        for_noise: whether the new repeat is an A/A repeat, with new sampling seeds.
+        has_stopping_rule: whether `source` used sequential stopping.
+        trial_count: number of trials of the new repeat.
+        cell_count: number of cells of the new repeat.
         estimate: estimate of the repeat; None without one.
         obstacle: sentence that says why the run cannot be repeated; "" if it can.
         unconfirmed: the paid requests that the user has to confirm; None if there are none.
@@ -72,7 +73,7 @@ def get_repeat_page(run_id: int, *, for_noise: bool) -> RepeatPage:
 def _check_repeat(
     source: Run, cells: Mapping[int, Cell], counts_by_cell: Mapping[int, int], *, for_noise: bool
 ) -> tuple[str, PaidRequestsUnconfirmedError | None]:
-    """Return why a run cannot be repeated, "" if it can, and the paid requests that have to be confirmed."""
+    """Return the obstacle and the unconfirmed paid requests, as `RepeatPage` has them."""
     if not counts_by_cell:
         return "The run has no trials to repeat: all were added manually or are not applicable.", None
     try:

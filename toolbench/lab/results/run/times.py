@@ -38,8 +38,10 @@ class Pace:
 def get_pace(run: Run, run_tally: Tally) -> Pace:
     """Return the pace of a running run in the last PACE_WINDOW.
 
-    All figures are None if the run is not running, or if fewer than two of its trials ended in that time. The estimate
-    assumes a constant pace; its bounds assume two standard errors of a Poisson count more or fewer ended trials.
+    All figures are None if the run is not running, or if fewer than two of its trials ended in that time.
+
+    The estimate assumes a constant pace. The number of ended trials is treated as a Poisson count: the bounds of the
+    estimate are those of a pace that is two standard errors higher or lower.
 
     Args:
         run: the run.
@@ -49,21 +51,21 @@ def get_pace(run: Run, run_tally: Tally) -> Pace:
         return Pace()
     since = timezone.now() - PACE_WINDOW
     recent = run.trials.filter(finished_at__gte=since, execution__gt=0)
-    sums = recent.aggregate(count=Count("pk"), first=Min("started_at"))
+    sums = recent.aggregate(count=Count("pk"), first_start=Min("started_at"))
     count, open_trials = sums["count"], run_tally.queued + run_tally.running
-    if count < 2 or not sums["first"]:
+    if count < 2 or not sums["first_start"]:
         return Pace()
-    seconds = max((timezone.now() - max(sums["first"], since)).total_seconds(), 0.001)
-    spread = 2 * count**0.5
-    fast, slow = (count + spread) / seconds, max(count - spread, 0.5) / seconds
+    seconds = max((timezone.now() - max(sums["first_start"], since)).total_seconds(), 0.001)
+    margin = 2 * count**0.5
+    max_per_second, min_per_second = (count + margin) / seconds, max(count - margin, 0.5) / seconds
     pace = Pace(per_minute=60 * count / seconds, window_seconds=seconds)
     if not open_trials:
         return pace
     return replace(
         pace,
         seconds_left=open_trials * seconds / count,
-        seconds_left_low=open_trials / fast,
-        seconds_left_high=open_trials / slow,
+        seconds_left_low=open_trials / max_per_second,
+        seconds_left_high=open_trials / min_per_second,
     )
 
 

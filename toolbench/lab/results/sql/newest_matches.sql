@@ -1,8 +1,8 @@
--- Return the newest gateway traces whose search text matches.
+-- Return the ids of the newest gateway traces whose search text matches.
 --
--- The texts are found first and sorted afterwards: in the order of their ids, the planner would read all newer texts
--- one by one for a word that only old traces have.
--- Part: matching selects the ids of all texts that match.
+-- The matching texts are found first and sorted afterwards. Otherwise PostgreSQL would read the texts in the order of
+-- their ids, and for a word that only old traces have, it would read all newer texts.
+-- Part: matching is a query for the ids of all texts that match.
 -- Parameters: those of matching; maximum number of ids.
 -- Returns: ids, the newest first.
 WITH found AS MATERIALIZED ({matching})

@@ -18,13 +18,13 @@ def annotate(trial_id: int, *, label: str, note: str, read_texts: tuple[str, str
         trial_id: primary key of the trial.
         label: the new label.
         note: the new note.
-        read_texts: label and note that the user has read and changed; None to replace any.
+        read_texts: label and note that the user has read and changed; None to replace whatever is stored.
 
     Returns:
         Whether the trial exists; otherwise, nothing is saved.
 
     Raises:
-        InvalidFieldsError: label and note are no longer `read_texts`, and not the new ones either.
+        InvalidFieldsError: the stored label and note are neither `read_texts` nor the new ones.
     """
     label, note = clean_text(label, MAX_LABEL_CHARS), clean_text(normalise_lines(note), MAX_NOTE_CHARS)
     with transaction.atomic():
@@ -39,6 +39,6 @@ def annotate(trial_id: int, *, label: str, note: str, read_texts: tuple[str, str
 
 
 def _has_texts(trial: Trial, texts: tuple[str, str]) -> bool:
-    """Return whether the trial has this label and note; browsers change line breaks."""
+    """Return whether the trial has this label and note. Kinds of line breaks are not compared: browsers change them."""
     stored = (trial.label, trial.note)
     return all(left.splitlines() == clean_text(right).splitlines() for left, right in zip(stored, texts, strict=True))

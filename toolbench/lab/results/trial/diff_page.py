@@ -75,7 +75,7 @@ class DiffPage:
         same_cell: whether both trials belong to one cell.
         same_instance: whether both trials have the same task.
         turns: at most MAX_TURNS turns.
-        is_truncated: whether the trials have more turns.
+        is_truncated: whether one of the trials has more than MAX_TURNS turns.
     """
 
     level: str
@@ -224,7 +224,10 @@ def _compare_lines(left: Sequence[str], right: Sequence[str], *, are_complete: t
 
 
 def _compare_shapes(left: TurnText, right: TurnText) -> str:
-    """Return "alike", "differs", or "unread" if the shape of a turn is unknown."""
+    """Return "alike", "differs", or "unread" if the shape of a turn is unknown.
+
+    The shape of a turn is the turn without the values of its instance.
+    """
     shapes = left.build_shape(), right.build_shape()
     if None in shapes:
         return "unread"

@@ -17,8 +17,8 @@ from toolbench.lab.traces.gateway_steps import unpack_steps
 class GatewayTraceView:
     """Steps of a gateway trace, with the attributes that the templates of the trial page read.
 
-    `steps_truncated`, `can_be_compared`, `can_be_replayed` and `earlier` keep their defaults, since only a trial can
-    have them.
+    `steps_truncated`, `can_be_compared`, `can_be_replayed` and `earlier` keep their defaults, since they apply only to
+    trials.
 
     Attributes:
         trial: unsaved trial with the duration of the request, since the templates read a trial.

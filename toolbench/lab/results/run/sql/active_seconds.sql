@@ -1,6 +1,7 @@
 -- Compute the seconds during which at least one trial of a run was running: the length of the union of the trials'
--- spans. Each span counts from its start or, if that is later, from the latest end of the spans that started before it.
+-- spans.
 --
+-- The part of a span that overlaps with spans that started before it is not counted again.
 -- Parameters: id of the run.
 -- Returns: seconds, or NULL without a finished trial.
 WITH spans AS (

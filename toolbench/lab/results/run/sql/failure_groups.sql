@@ -1,10 +1,10 @@
--- List the largest groups of trials of a run that failed or had an infrastructure error, with the same signature and
--- outcome.
+-- Group the trials of a run that failed or had an infrastructure error by signature and outcome, and list the largest
+-- groups, the largest first.
 --
 -- Parameters: id of the run; maximum number of groups.
--- Returns: signature; outcome; sentence of the first trial; whether all trials of the group have this sentence; failure
--- class of the first trial; the scenario of all trials, empty for several; number of trials; time at which the first of
--- them ended; id of the first trial; ids of their configurations. The largest groups are first.
+-- Returns: signature; outcome; sentence of the first trial, which has the lowest id; whether all trials of the group
+-- have this sentence; failure class of the first trial; scenario of the trials, empty for several; number of trials;
+-- earliest time at which one of them ended; id of the first trial; ids of their configurations.
 WITH by_config AS (
     SELECT
         signature,

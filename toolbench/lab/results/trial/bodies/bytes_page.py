@@ -10,7 +10,7 @@ from django.db.models import BinaryField, F, Func, IntegerField, Value
 from toolbench.lab.models import Step
 
 PAGE_BYTES = 50_000
-MAX_CHARACTER_BYTES = 4  # of one character in UTF-8
+MAX_CHARACTER_BYTES = 4  # of a character in UTF-8
 _NAMED_ESCAPES = {"\n": "\\n\n", "\t": "\\t", "\r": "\\r"}
 
 

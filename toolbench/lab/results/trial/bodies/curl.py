@@ -16,7 +16,7 @@ MAX_ARGUMENT_BYTES = 100_000  # Linux allows 131,072 bytes in one argument
 KEY_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key"})
 _HEADERS_SET_BY_CURL = frozenset({"content-length", "host", "accept-encoding", "connection", "transfer-encoding"})
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_SCHEME = re.compile(r"(?:(?:Bearer|Basic|Token|ApiKey|Key) )?", re.IGNORECASE)
+_AUTH_SCHEME = re.compile(r"(?:(?:Bearer|Basic|Token|ApiKey|Key) )?", re.IGNORECASE)
 NO_REQUEST = "# No request of this step is stored.\n"
 TRUNCATED_NOTE = "# The stored body is truncated: the request had more bytes.\n"
 NUL_NOTE = "# NUL bytes of the body are left out, since no shell can pass them on.\n"
@@ -44,11 +44,11 @@ def get_curl(step_id: int) -> bytes:
 def render_curl(url: str, headers: Mapping[str, str], body: bytes) -> bytes:
     """Return a request as a curl command, quoted for a POSIX shell.
 
-    A body that is too long for an argument is passed by `printf`, which is built into the shell.
+    A body that is too long for an argument is piped from `printf`, which is built into the shell and so has no limit.
 
     Args:
-        url: the URL; the option -g keeps curl from giving its brackets a special meaning.
-        headers: headers by name. Headers that curl sets itself, and invalid names, are left out.
+        url: the URL; with the option -g, curl takes its brackets and braces literally.
+        headers: values by name. Headers that curl sets itself, and headers with invalid names, are left out.
         body: bytes of the body, without NUL.
     """
     names = [name for name in headers if _HEADER_NAME.fullmatch(name) and name.lower() not in _HEADERS_SET_BY_CURL]
@@ -61,9 +61,12 @@ def render_curl(url: str, headers: Mapping[str, str], body: bytes) -> bytes:
 
 
 def _quote_header(name: str, value: str) -> str:
-    """Return a header as an argument; in a header with a key, $API_KEY replaces the key after its scheme."""
+    """Return a header as a shell argument. In a header of KEY_HEADERS, $API_KEY replaces the key.
+
+    A scheme before the key, such as `Bearer`, is kept.
+    """
     value = " ".join(value.split("\n")).replace("\r", "").replace("\0", "")
     if name.lower() in KEY_HEADERS:
-        scheme = _SCHEME.match(value)
+        scheme = _AUTH_SCHEME.match(value)
         return shlex.quote(f"{name}: {scheme[0] if scheme else ''}") + '"$API_KEY"'
     return shlex.quote(f"{name}: {value}" if value else f"{name};")  # curl drops a header that ends with a colon

@@ -17,8 +17,8 @@ class ArgumentLine:
     Attributes:
         mark: "good" for an expected value that the call does not have, "bad" for a wrong value, "gone" for a missing
             argument, empty for any other line.
-        path: JSON path of the difference, on its first line if there is a word for it; empty for any other line.
-        word: the difference in a word, on the same line; empty for any other line.
+        path: JSON path of the difference, only on its first line and only if `word` is not empty.
+        word: the difference in a word: a JSON type, `missing`, `extra` or `differs`; empty on lines without `path`.
     """
 
     text: str
@@ -42,10 +42,7 @@ def render_expected(arguments: JsonObject, differences: Sequence[ArgumentDiffere
 
 
 def render_made(arguments: JsonObject, differences: Sequence[ArgumentDifference]) -> ArgumentPane:
-    """Return the lines of the arguments that a call has.
-
-    Wrong values are marked, and each missing argument has a line.
-    """
+    """Return the lines of a call's arguments. Wrong values are marked, and each missing argument has a line."""
     words = {difference.path: difference.got for difference in differences if difference.got != MISSING}
     lines = _mark_lines(render_value(arguments), words, "bad")
     missing = [
@@ -63,11 +60,11 @@ def render_plain(value: object) -> ArgumentPane:
 
 
 def _mark_lines(code: CodeView, words: dict[str, str], mark: str) -> list[ArgumentLine]:
-    """Return the lines with `mark` on those of differences.
+    """Return the lines, those of a difference with `mark`. A difference of the whole value, `$`, marks no line.
 
     Args:
         code: the lines of a value.
-        words: the differences in a word, by JSON path; a word may be empty.
+        words: each difference in a word, by JSON path; a word may be empty.
         mark: mark of a line with a difference.
     """
     lines: list[ArgumentLine] = []

@@ -46,7 +46,7 @@ class MessageText:
     """Text of a message.
 
     Attributes:
-        head: its beginning.
+        head: at most its first MAX_HEAD_LINES lines and MAX_HEAD_CHARS characters.
         whole: the text up to MAX_TEXT_CHARS; empty if `head` is all of it.
         lines: number of lines of the text up to MAX_TEXT_CHARS.
     """
@@ -83,14 +83,14 @@ class ConversationMessage:
     """Message of the conversation.
 
     Attributes:
-        role: system, user, assistant, tool, prompt, or failed for a request without an answer.
+        role: system, user, assistant, tool, prompt, or failed for a failed request.
         notes: short facts, such as the turn and the duration of the request.
         text: its text; None without one.
         reasoning: reasoning of an answer; None without it.
         calls: calls of an answer.
         sent_calls: calls of an assistant's message in the first request.
         key: key of the timeline row that shows the whole message.
-        ok: False for a tool's result that is not ok, and for a request without an answer.
+        ok: False for a call that was refused or failed, and for a failed request.
         word: outcome of a call: ok, refused or failed; empty for other messages.
         problem: code and description of an error or an unreadable call; both are empty without one.
         result: value that the tool returned; None without one.
@@ -200,7 +200,7 @@ def _build_first_messages(steps: Sequence[Step], stored: Mapping[int, StoredBodi
     body = stored.get(first.pk, StoredBodies()).request
     request = parse_sent_request(body)
     key = f"{first.ordinal}.request"
-    if not request.messages and 0 < len(body) < first.request_bytes:  # it is empty once bodies were removed
+    if not request.messages and 0 < len(body) < first.request_bytes:  # the body is empty once bodies were removed
         yield ConversationMessage("system", "System", text=MessageText(NOT_READ_SENTENCE), key=key)
     for index, message in enumerate(request.messages):
         yield _build_sent_message(message, key, tools=request.tools if index == 0 else ())
@@ -235,7 +235,7 @@ class _ConversationBuilder:
 
     Attributes:
         stored: step details by step id.
-        compared: comparison of the executed calls by the id of their tool execution.
+        compared: comparison of each call with an expected call, by the id of its tool step.
     """
 
     trial: Trial
@@ -330,7 +330,7 @@ def _describe_status(compared: ComparedCall | None) -> str:
 
 
 def _list_tool_steps(steps: Sequence[Step]) -> list[Step]:
-    """Return the tool executions before the next exchange."""
+    """Return the tool steps before the next exchange."""
     return list(takewhile(lambda step: step.kind == Step.Kind.TOOL, steps))
 
 
