@@ -80,11 +80,11 @@ def get_conversations() -> tuple[ConversationRow, ...]:
     """Return the newest conversations, at most MAX_CONVERSATIONS, with two queries."""
     rows = Case.objects.filter(set__kind=CaseSet.Kind.DRAFT, deleted_at=None).order_by("-pk")
     cases = tuple(rows[:MAX_CONVERSATIONS])
-    models: dict[str, dict[str, None]] = defaultdict(dict)
+    models_by_slug: dict[str, dict[str, None]] = defaultdict(dict)
     cells = Cell.objects.filter(scenario__in=[case.slug for case in cases], run__deleted_at=None).order_by("-run_id")
     for slug, name in cells.values_list("scenario", "config__model_name"):
-        models[slug][name] = None
-    return tuple(ConversationRow(case, tuple(models[case.slug])) for case in cases)
+        models_by_slug[slug][name] = None
+    return tuple(ConversationRow(case, tuple(models_by_slug[case.slug])) for case in cases)
 
 
 def get_conversation(slug: str, trial_id: int | None = None) -> ConversationPage:

@@ -70,11 +70,11 @@ def find_run_differences(sides: Sequence[Iterable[int]], metric: str) -> tuple[R
     """
     runs_by_side = _read_runs([frozenset(nlargest(MAX_CELLS // len(sides), cell_ids)) for cell_ids in sides], metric)
     compared = {key: list(_iter_strata(runs)) for key, runs in runs_by_side.items() if len(runs) > 1}
-    comparisons = sum(map(len, compared.values()))
+    comparison_count = sum(map(len, compared.values()))
     return tuple(
         RunDifference(render_config_label(dict(zip(CONFIG_FIELDS, config, strict=False))), config, _list_runs(runs))
         for (side, config), runs in runs_by_side.items()
-        if any(comparisons * compute_exact_p(strata) <= ALPHA for strata in compared.get((side, config), ()))
+        if any(comparison_count * compute_exact_p(strata) <= ALPHA for strata in compared.get((side, config), ()))
     )
 
 
@@ -85,8 +85,8 @@ def describe_run_differences(differences: Sequence[RunDifference]) -> tuple[str,
         "its load may have changed between them: choose runs that belong together."
         for difference in differences[:MAX_SENTENCES]
     ]
-    others = len(differences) - MAX_SENTENCES
-    more = [f"Runs of other configurations differ by more than chance too: {others}."] if others > 0 else []
+    other_count = len(differences) - MAX_SENTENCES
+    more = [f"Runs of other configurations differ by more than chance too: {other_count}."] if other_count > 0 else []
     return (*sentences, *more)
 
 

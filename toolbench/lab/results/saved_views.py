@@ -27,7 +27,7 @@ RESULT_PATHS = (  # paths of the pages that can be saved
 
 
 class SavedViewError(ValueError):
-    """Raised if a view cannot be saved or deleted; the message is for the user."""
+    """Refusal to save or delete a view; the message is for the user."""
 
 
 @dataclass(frozen=True, slots=True)

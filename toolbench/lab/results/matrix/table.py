@@ -206,10 +206,7 @@ def _filter_runs(query: MatrixQuery) -> QuerySet[Run]:
 
 
 def sum_matrix_rows(query: MatrixQuery) -> RunSums:
-    """Return sums over the cells of `filter_matrix_cells`.
-
-    Several sums may belong to the same configuration, scenario and version.
-    """
+    """Return sums over the selected cells. Several may belong to the same configuration, scenario and version."""
     if query.scope == "runs" or query.prompt:
         version = find_pool_version(Q(pk__in=query.runs) if query.scope == "runs" else Q())
         key = (query.scope, query.runs, query.prompt, query.chosen)
@@ -334,10 +331,7 @@ def _list_prompt_versions(query: MatrixQuery, sum_rows: list[SumRow]) -> tuple[s
 
 
 def _query_prompt_versions(query: MatrixQuery) -> tuple[str, ...]:
-    """Return all prompt versions of the scope and filter, with one query.
-
-    If no prompt version is chosen, the result is (), and no query is sent.
-    """
+    """Return all prompt versions of the scope and filter, with one query; () if no prompt version is chosen."""
     if query.prompt in ("", SPLIT_BY_PROMPT):
         return ()
     cells = filter_matrix_cells(replace(query, prompt="")).exclude(prompt_version="").order_by("prompt_version")

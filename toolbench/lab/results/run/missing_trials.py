@@ -87,11 +87,11 @@ def get_missing_trials_page(
     return MissingTrialsPage(run, target_trials, rows, _find_obstacle(run, sum(missing_counts.values())), estimate)
 
 
-def _find_obstacle(run: Run, total: int) -> str:
+def _find_obstacle(run: Run, missing_count: int) -> str:
     if run.imported:
         return "The run was imported and has no provider here. Launch a new run instead."
     if run.state == Run.State.CANCELLING:
         return "The run is being cancelled. Wait until its last requests have ended."
-    if total > MAX_MISSING_TRIALS:
-        return f"You can add {MAX_MISSING_TRIALS:,} trials at once; these are {total:,}. Choose fewer cells."
+    if missing_count > MAX_MISSING_TRIALS:
+        return f"You can add {MAX_MISSING_TRIALS:,} trials at once; these are {missing_count:,}. Choose fewer cells."
     return ""

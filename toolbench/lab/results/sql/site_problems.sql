@@ -1,10 +1,10 @@
--- Read the problems that the home page points out in addition to those of its runs and providers.
+-- Read the problems that the home page shows in addition to those of runs and providers.
 --
 -- Parameters: seconds after which a worker without a heartbeat counts as gone; the time before which a probe is old;
 -- maximum number of models.
--- Returns: one row with whether a worker sent a heartbeat in that time; the number of cells that could not be computed,
--- without those of deleted runs; and a JSON array of the models that are not retired and whose newest probe is old, the
--- oldest probe first, each as id, name, provider and time of that probe.
+-- Returns: one row with whether any worker sent a heartbeat within these seconds; the number of cells that could not be
+-- computed, without those of deleted runs; and a JSON array of the models that are not retired and whose newest probe
+-- is old, the oldest probe first, each as id, name, provider and time of that probe.
 SELECT
     EXISTS (
         SELECT FROM lab_process

@@ -13,7 +13,7 @@ class SentMessage:
     """Message of a request.
 
     Attributes:
-        role: system, user, assistant, tool or prompt; a prompt is a whole conversation as one text.
+        role: role in the request, such as system, user, assistant or tool; prompt for a conversation as one text.
         calls: its calls, each as the name and the arguments in one text.
     """
 

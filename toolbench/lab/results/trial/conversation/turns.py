@@ -62,7 +62,7 @@ class AnswerCall:
 
     Attributes:
         mark: pass, fail or na.
-        word: result of the comparison in words; may be empty.
+        word: result of the comparison in words, "not run" for a call that was not run, or empty.
         differences: differences of its arguments from the expected ones.
         made: its arguments.
         expected: expected arguments; None if they are unknown or do not differ.
