@@ -22,11 +22,11 @@ def load_statement(name: str, **parts: str) -> str:
 
     Args:
         name: package and file name, as in `worker/claim_trials`.
-        parts: SQL that replaces `{part}` in the file. It is written in the code, never taken from input; values are
-            query parameters.
+        parts: SQL by part name; it replaces `{name}` in the file. Never pass user input here: values are query
+            parameters.
 
     Raises:
-        KeyError: the file names a part that is not given.
+        KeyError: the file has a part that is not given.
     """
     return _PART.sub(lambda part: parts[part[1]], _read_file(name))
 
@@ -34,8 +34,8 @@ def load_statement(name: str, **parts: str) -> str:
 def has_any_id(column: str, ids: Iterable[int]) -> Func:
     """Return the condition that a column has one of these ids, for `filter()`.
 
-    The statement has one parameter, an array. With `column__in` it has one for each id, which takes Django and the
-    driver longer than the database needs for hundreds of rows.
+    The ids are one parameter, an array. `column__in` makes each id a parameter: for hundreds of ids, Django and the
+    driver then take longer than the database.
     """
     array = Value(list(ids), output_field=ArrayField(BigIntegerField()))
     return Func(column, array, template="%(expressions)s)", arg_joiner=" = ANY(", output_field=BooleanField())

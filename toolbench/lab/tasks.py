@@ -52,14 +52,14 @@ def stop_sessions(**_: Any) -> None:
 
 @worker_shutdown.connect
 def withdraw_heartbeat(**_: Any) -> None:
-    """Delete the heartbeat of this worker after its sessions have ended; without a database, nothing happens."""
+    """Delete the heartbeat of this worker after its sessions have ended; ignore an unavailable database."""
     with suppress(DatabaseError):
         health.remove_heartbeat("worker")
 
 
 @app.task(name=SESSION_TASK)
 def run_session_task(provider_id: int) -> None:
-    """Run one worker session for the provider, unless this process already runs one for it or cannot reach it."""
+    """Run a worker session, unless this process runs one for the provider or another host has its local server."""
     with record_failures(SESSION_JOB, provider_id):
         if not forward_session(provider_id):
             connection.close()  # a session has connections of its own
@@ -68,7 +68,7 @@ def run_session_task(provider_id: int) -> None:
 
 @app.task(name=PROBE_TASK)
 def run_probe_task(probe_id: int) -> None:
-    """Run one probe, unless another worker runs it, it is done or this worker cannot reach the model."""
+    """Run one probe, unless it is done, another worker runs it or another host has the local server of the model."""
     with record_failures("a probe"):
         if not forward_probe(probe_id):
             run_probe(probe_id, session_registry.is_stopping, on_finished=decide_waiting_methods)
@@ -76,7 +76,7 @@ def run_probe_task(probe_id: int) -> None:
 
 @app.task(name=REPLAY_TASK)
 def run_replay_task(replay_id: int) -> None:
-    """Process one what-if, re-judging or import, unless another worker has to process it or it is done."""
+    """Process one what-if, re-judging or import, unless it is done or another host has the file to import."""
     with record_failures("a replay"):
         if not forward_replay(replay_id):
             run_replay(replay_id, REPLAY_KINDS)

@@ -14,7 +14,7 @@ from toolbench.lab.serving.traces import (
     TracesRefusedError,
     can_make_draft,
     delete_old_traces,
-    render_trace_age,
+    render_trace_retention,
     write_traces,
 )
 from toolbench.lab.traces.search_text import GATEWAY_TRACES, update_search_texts
@@ -44,7 +44,7 @@ def test_delete_old_traces_keeps_newer_traces(settings: LazySettings) -> None:
     assert delete_old_traces() == 4
     assert [trace.pk for trace in GatewayTrace.objects.all()] == [kept.pk]
     assert [text.pk for text in GatewayTraceText.objects.all()] == [kept.pk]
-    assert render_trace_age() == "Traces are deleted after 2.5 days (TOOLBENCH_TRACE_DAYS)."
+    assert render_trace_retention() == "Traces are deleted after 2.5 days (TOOLBENCH_TRACE_DAYS)."
 
 
 def test_delete_old_traces_works_in_batches_from_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +60,7 @@ def test_delete_old_traces_with_zero_days_deletes_nothing(settings: LazySettings
     settings.TRACE_DAYS = 0
     make_trace_of_age(4000)
     assert delete_old_traces() == 0
-    assert "not deleted" in render_trace_age()
+    assert "not deleted" in render_trace_retention()
 
 
 def build_trace(**columns: object) -> GatewayTrace:

@@ -20,7 +20,7 @@ from toolbench.lab.worker.trial_plan import (
 )
 from toolbench.providers.endpoint import Endpoint
 
-MAX_CACHED_POLICIES = 200  # policies that are cached for one alias
+MAX_CACHED_POLICIES = 200  # policies that are cached for one alias; at this number, all of them are dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,12 @@ class ServedAlias:
         refusal: why no request can be sent; empty if requests can be sent.
         concurrency: present concurrency limit of the provider.
         layers: (name, patch) of each policy layer; later layers override earlier ones.
-        repairs, fallbacks, keep_percent, keep_bodies: as in AliasChoice.
-        price: price of the model's tokens; None if none is known.
-        policies: resolved policies by the JSON text of the tool choice.
+        repairs: whether the gateway re-prompts once after an invalid call.
+        fallbacks: names of the aliases that are tried after a failure, in order.
+        keep_percent: percentage of requests that get a trace.
+        keep_bodies: whether traces contain the bodies.
+        price: price of the model's tokens; None if it is unknown.
+        policies: cache of `resolve_policy`, by the tool choice as JSON text.
     """
 
     name: str
@@ -53,7 +56,7 @@ class ServedAlias:
     policies: dict[str, Policy] = field(default_factory=dict, compare=False, repr=False)
 
     def resolve_policy(self, tool_choice: RequestChoice) -> Policy:
-        """Return the policy for one request with this tool choice."""
+        """Return the policy for a request with this tool choice."""
         key = json.dumps(tool_choice, sort_keys=True)
         if key not in self.policies:
             if len(self.policies) >= MAX_CACHED_POLICIES:
@@ -70,7 +73,10 @@ class ServedAlias:
 
 
 def load_served_aliases() -> Mapping[str, ServedAlias]:
-    """Return all aliases by name, with one query, and one more for each alias of a provider without an address."""
+    """Return all aliases by name.
+
+    One query reads the aliases. One more is sent for each alias whose provider uses local servers.
+    """
     rows = ModelAlias.objects.select_related("model__provider__pace")
     return {row.name: _build_served_alias(row) for row in rows}
 
@@ -103,5 +109,5 @@ def _find_concurrency(provider: Provider) -> int:
     """Return the concurrency limit, as concurrency_limit.sql computes it for trials."""
     if not provider.adaptive:
         return provider.concurrency
-    pace: ProviderPace | None = getattr(provider, "pace", None)  # no row before the first paced trial
+    pace: ProviderPace | None = getattr(provider, "pace", None)  # no row before the first report of a worker session
     return min(provider.concurrency, pace.concurrency if pace else FIRST_LIMIT)

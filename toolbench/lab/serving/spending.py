@@ -18,7 +18,13 @@ _ADD_SPENDING = load_statement("serving/add_spending")
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """Sum of the known costs in US dollars, and the numbers of requests with a known and an unknown cost."""
+    """Cost of requests.
+
+    Attributes:
+        dollars: sum of the known costs in US dollars.
+        known: number of requests whose cost is known.
+        unknown: number of answered requests whose cost is unknown, or known only in part.
+    """
 
     dollars: float = 0.0
     known: int = 0
@@ -30,12 +36,12 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class SpendingBatch:
-    """Sums of one gateway process that are stored together and never twice.
+    """Costs of one gateway process by provider. A batch is stored as a whole and never twice.
 
     Attributes:
         writer: random id of the process.
         number: number of the batch in the process, from 1; a batch is stored before the next one is built.
-        by_provider: sums by provider id.
+        by_provider: costs by provider id.
     """
 
     writer: UUID
@@ -44,15 +50,15 @@ class SpendingBatch:
 
 
 def compute_spending(usages: Iterable[Usage | None], price: Price | None) -> Spending:
-    """Return the cost of one request of a client.
+    """Return the cost of the answers of one model to one request of a client.
 
     Args:
         usages: usage of each answer of the model, None for an answer without usage; empty without an answer.
         price: price of the model's tokens, for answers without a reported cost; None if none is known.
 
     Returns:
-        The known costs of the answers. The request counts as unknown if the cost of any answer is unknown, else as
-        known; it does not count without an answer.
+        The sum of the known costs of the answers. The request counts as unknown if the cost of any answer is unknown,
+        else as known. A request without an answer counts as neither.
     """
     costs = [_compute_cost(usage, price) for usage in usages]
     known_costs = [cost for cost in costs if cost is not None]
@@ -62,7 +68,7 @@ def compute_spending(usages: Iterable[Usage | None], price: Price | None) -> Spe
 
 
 def _compute_cost(usage: Usage | None, price: Price | None) -> float | None:
-    """Return the cost that an answer reports, else its cost by the price; None if neither is known."""
+    """Return the cost in US dollars that an answer reports, else its cost by the price; None if neither is known."""
     reported = None if usage is None else parse_cost(usage.cost)
     if reported is not None or price is None:
         return reported
@@ -77,9 +83,9 @@ def _compute_cost(usage: Usage | None, price: Price | None) -> float | None:
 
 
 def add_spending(batch: SpendingBatch) -> None:
-    """Add the sums of a batch to the current month; those of a deleted provider are ignored.
+    """Add the costs of a batch to the current month. Costs of deleted providers are ignored.
 
-    The call can be repeated: a batch that is stored already is not added again, as after a lost answer of the database.
+    If the database's answer was lost, call it again: a batch that is stored already is not added a second time.
 
     Raises:
         django.db.Error: the database is unavailable or refuses the batch.

@@ -16,9 +16,9 @@ from toolbench.lab.traces.code_view import CodeView, render_body
 from toolbench.lab.worker.database_thread import is_unavailable, open_cursor
 
 TRACES_PER_PAGE = 100
-TRACES_PER_DELETION = 500  # traces that one statement deletes, so that no lock is held for long
-MAX_DELETIONS = 20  # such statements in one sweep
-MAX_KEPT_BYTES = 1 << 20  # bytes that are kept of one body; a longer one is truncated
+TRACES_PER_DELETION = 500  # most traces that one transaction deletes, so that it holds no lock for long
+MAX_DELETIONS = 20  # most of these transactions in one sweep
+MAX_KEPT_BYTES = 1 << 20  # bytes that are kept of one body; a longer body is truncated
 SUCCESS_STATUS = 200
 TRAFFIC_DIALECTS = ("chat", "responses")  # wire formats whose bodies, if not streamed, can be read as recorded traffic
 _RESERVE_IDS = "SELECT nextval(pg_get_serial_sequence('lab_gatewaytrace', 'id')) FROM generate_series(1, %s)"
@@ -33,7 +33,7 @@ class TracePage:
 
     Attributes:
         traces: newest first.
-        next_before: `before` of the next page; None on the last page.
+        next_before: argument `before` of `get_trace_page` for the next page; None on the last page.
     """
 
     traces: tuple[GatewayTrace, ...]
@@ -42,11 +42,11 @@ class TracePage:
 
 @dataclass(frozen=True, slots=True)
 class TraceBody:
-    """One body of a trace, as the pages of trials show bodies.
+    """One body of a trace for display.
 
     Attributes:
         title: sender and receiver, such as `Client to gateway`.
-        note: its size.
+        note: size of the body, such as `1,204 bytes`.
     """
 
     title: str
@@ -69,8 +69,8 @@ class TracesRefusedError(Exception):
 def write_traces(traces: Sequence[GatewayTrace]) -> None:
     """Insert traces.
 
-    The first call sets the ids of the traces, so that it can be repeated: if the traces were stored and only the
-    database's answer was lost, they are skipped. If the database refuses the traces together, each is inserted by
+    Traces without an id get one, so that the call can be repeated: traces that are stored already are skipped, for
+    instance if only the database's answer was lost. If the database refuses the traces together, each is inserted by
     itself.
 
     Raises:
@@ -92,7 +92,7 @@ def write_traces(traces: Sequence[GatewayTrace]) -> None:
 
 
 def _insert(traces: Sequence[GatewayTrace]) -> None:
-    """Insert traces by one prepared statement, which takes a fifth of the time of `bulk_create`."""
+    """Insert traces by one statement, which takes a fifth of the time of `bulk_create`."""
     rows = [
         {"place": place, **{field.attname: getattr(trace, field.attname) for field in _ROW_FIELDS}}
         for place, trace in enumerate(traces, start=1)
@@ -145,9 +145,9 @@ def delete_old_traces() -> int:
 
 @transaction.atomic
 def _delete_oldest_traces(before: datetime) -> int:
-    """Delete a batch of traces from before a time, with their search texts, and return the batch's size.
+    """Delete the oldest traces from before a time, with their search texts; return their number.
 
-    Locked traces are skipped.
+    At most TRACES_PER_DELETION are deleted. Locked traces are skipped.
     """
     oldest = GatewayTrace.objects.filter(at__lt=before).order_by("at").select_for_update(skip_locked=True)
     trace_ids = list(oldest.values_list("pk", flat=True)[:TRACES_PER_DELETION])
@@ -155,8 +155,8 @@ def _delete_oldest_traces(before: datetime) -> int:
     return len(trace_ids)
 
 
-def render_trace_age() -> str:
-    """Return how long traces are kept, as a sentence."""
+def render_trace_retention() -> str:
+    """Return the sentence about how long traces are kept."""
     if not settings.TRACE_DAYS:
         return "Traces are not deleted. Set TOOLBENCH_TRACE_DAYS to delete traces after a number of days."
     return f"Traces are deleted after {settings.TRACE_DAYS:g} days (TOOLBENCH_TRACE_DAYS)."
@@ -168,7 +168,7 @@ def get_trace_page(alias: str, before: int | None, limit: int = TRACES_PER_PAGE)
     Args:
         alias: name of an alias; empty for all.
         before: only traces with a lower primary key are listed; None for the first page.
-        limit: number of traces of a page.
+        limit: most traces of a page.
     """
     traces = GatewayTrace.objects.defer(*BODY_COLUMNS)
     traces = traces.filter(alias=alias) if alias else traces
@@ -185,8 +185,8 @@ class NoDraftError(Exception):
 def can_make_draft(trace: GatewayTrace) -> bool:
     """Return whether a draft of a test case can be created from the trace.
 
-    The request must have succeeded, and its recorded traffic, or complete bodies that can be read as such, must be
-    stored.
+    The request must have succeeded. Stored must be either its `traffic_line` or its complete bodies in a form that can
+    be read as recorded traffic.
     """
     bodies = trace.client_request, trace.client_response
     has_bodies = all(body is not None and len(body) < MAX_KEPT_BYTES for body in bodies)
@@ -213,7 +213,7 @@ def build_traffic_line(trace: GatewayTrace) -> bytes:
 def list_bodies(trace: GatewayTrace) -> tuple[TraceBody, ...]:
     """Return the bodies that were kept, in the order of sending.
 
-    If steps are stored, the bodies between gateway and model are left out, because the steps have them.
+    If steps are stored, the bodies between gateway and model are left out: the page shows them with the last step.
     """
     titles = {"client_request": "Client to gateway"}
     if trace.steps is None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from toolbench.lab.models import Step, StepBody, Trial
 
-MAX_BODY_BYTES = 32 << 20  # bodies of a batch; its last trial may exceed the limit
+MAX_BODY_BYTES = 32 << 20  # size of the bodies at which a batch ends; its last trial may make it larger
 
 
 def load_bodies(trials: Iterable[Trial]) -> Iterator[Trial]:

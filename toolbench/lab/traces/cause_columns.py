@@ -39,9 +39,10 @@ CAUSE_COLUMNS = {  # PostgreSQL types by column
     "causes": "jsonb",
     "taxonomy": "smallint",
 }
-MAX_CAUSES = 40  # groups of equal causes that are stored for one trial
+MAX_CAUSES = 40  # groups of causes with one code and path that are stored for one trial
 MAX_SIGNATURE_CHARS = 240  # of `Trial.cause_signature`; a longer signature is truncated
 MAX_PATHS = 40  # paths of wrong arguments that are stored for one trial
+MAX_PATH_CHARS = 300
 
 
 def build_cause_columns(
@@ -73,11 +74,11 @@ def build_cause_columns(
 
 
 def _list_stored_paths(paths: Sequence[str]) -> list[str]:
-    """Return the paths without the indexes of lists, each once, at most MAX_PATHS."""
-    general_paths = (remove_indices(to_column_text(path, 300)) for path in paths)
+    """Return the paths without list indexes, each once: at most MAX_PATHS, each truncated to MAX_PATH_CHARS."""
+    general_paths = (remove_indices(to_column_text(path, MAX_PATH_CHARS)) for path in paths)
     return list(dict.fromkeys(general_paths))[:MAX_PATHS]
 
 
 def _to_stored_cause(occurrence: CauseOccurrence) -> JsonObject:
     occurrence_json: JsonObject = to_column_json(asdict(occurrence))
-    return {**occurrence_json, "path": to_column_text(occurrence.path, 300)}
+    return {**occurrence_json, "path": to_column_text(occurrence.path, MAX_PATH_CHARS)}

@@ -1,4 +1,4 @@
-"""Conversion of stored requests, and of some answers, to the form of chat completions, for exports and pages."""
+"""Conversion of stored requests and answers to the form of chat completions, for exports, pages and search texts."""
 
 import json
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ from toolbench.engine.strict_json import get_object
 from toolbench.engine.types import JsonObject, Message
 
 _CONTENT_FIELDS = ("messages", "input", "prompt", "system", "instructions", "tools", "functions")
-_ROLES = {"developer": "system", "function": "tool"}
-_BLOCKS_WITHOUT_TEXT = ("tool_result", "tool_use", "thinking", "redacted_thinking")
+_NEW_ROLES = {"developer": "system", "function": "tool"}  # by the role that is replaced
+_BLOCK_TYPES_WITHOUT_TEXT = ("tool_result", "tool_use", "thinking", "redacted_thinking")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,16 +18,16 @@ class StoredChatRequest:
     """Request in the form of chat completions. A body that cannot be read has no messages.
 
     Attributes:
-        instructions: system text that the wire format sends beside the messages; "" for none.
+        instructions: system text that is not one of the messages, as in Messages and Responses; "" for none.
         messages: the messages, with texts as content; a rendered prompt is one message with the role "prompt".
         tools: the tools, each with `name`, `description` and `parameters`.
         options: the other fields of the body, such as `model` and `temperature`.
     """
 
-    instructions: str = ""
-    messages: tuple[Message, ...] = ()
-    tools: tuple[JsonObject, ...] = ()
-    options: JsonObject | None = None
+    instructions: str
+    messages: tuple[Message, ...]
+    tools: tuple[JsonObject, ...]
+    options: JsonObject
 
     @property
     def all_messages(self) -> tuple[Message, ...]:
@@ -37,8 +37,8 @@ class StoredChatRequest:
         return ({"role": "system", "content": self.instructions}, *self.messages)
 
     def get_option(self, name: str) -> Any:
-        """Return the value of a field of the body; None if the body does not have it."""
-        return (self.options or {}).get(name)
+        """Return the value of one of the options; None if the body does not have it."""
+        return self.options.get(name)
 
 
 def parse_chat_request(body: bytes) -> StoredChatRequest:
@@ -80,7 +80,7 @@ def _list_answers(answer: JsonObject) -> tuple[Message, ...]:
 
 
 def build_chat_call(call_id: object, name: object, arguments: object) -> JsonObject:
-    """Return a call of an assistant message; arguments that are not a string become JSON."""
+    """Return a call of an assistant message. Arguments that are no string are written as JSON, None as `{}`."""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False, default=str)
     function = {"name": str(name or ""), "arguments": text}
     return {"id": str(call_id or ""), "type": "function", "function": function}
@@ -102,7 +102,8 @@ def _iter_messages(request: JsonObject) -> Iterator[Message]:
 def _split_message(message: JsonObject) -> Iterator[Message]:
     """Yield a message for each tool result in the blocks of a message, then one for its text and calls.
 
-    The latter is omitted if the message has only blocks without a text or a call, such as tool results.
+    The last one is omitted if it has neither text nor calls and a block of the message has one of the
+    _BLOCK_TYPES_WITHOUT_TEXT.
     """
     role = str(message.get("role") or "")
     content = message.get("content")
@@ -110,9 +111,9 @@ def _split_message(message: JsonObject) -> Iterator[Message]:
     for block in blocks:
         if block.get("type") == "tool_result":
             yield _build_result(block.get("tool_use_id"), block.get("content"))
-    text_blocks = [block for block in blocks if block.get("type") not in _BLOCKS_WITHOUT_TEXT]
+    text_blocks = [block for block in blocks if block.get("type") not in _BLOCK_TYPES_WITHOUT_TEXT]
     chat_message: Message = {
-        "role": _ROLES.get(role, role),
+        "role": _NEW_ROLES.get(role, role),
         "content": "\n".join(_iter_texts(text_blocks if blocks else content)),
     }
     calls = list(_iter_calls(message, blocks))

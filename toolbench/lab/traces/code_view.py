@@ -1,4 +1,4 @@
-"""Stored bytes as lines for display: JSON is indented, with the path of each line; other text is split into lines."""
+"""Stored bodies and JSON values as lines for display. JSON is indented, and each of its lines has a JSON path."""
 
 import difflib
 import json
@@ -11,7 +11,7 @@ from toolbench.engine.json_paths import build_member_path
 MAX_LINES = 1_500
 MAX_BYTES = 200_000  # bytes of a body that are displayed; the rest is omitted
 MAX_LINE_CHARACTERS = 2_000
-MAX_DEPTH = 40  # levels of JSON that are indented
+MAX_DEPTH = 40  # levels of indentation of JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class CodeView:
     """Displayed lines of a body or JSON value.
 
     Attributes:
-        size: size of the complete body in bytes, or characters of a JSON value.
+        size: bytes of the complete body, or characters of the JSON value.
         is_truncated: whether lines or bytes after the displayed ones are omitted; False if only long lines are cut off.
     """
 
@@ -43,11 +43,11 @@ class CodeView:
 
 
 def render_body(body: bytes, *, size: int | None = None) -> CodeView:
-    """Return the lines of a body; content that is not JSON is shown as text.
+    """Return the view of a body; content that is not JSON is shown as text.
 
     Args:
         body: the body, or its beginning.
-        size: size of the whole body in bytes; None if `body` is the whole.
+        size: size of the whole body in bytes; None if `body` is the whole body.
     """
     body_bytes = len(body) if size is None else size
     lines = render_body_lines(body, body_bytes=body_bytes)
@@ -55,11 +55,11 @@ def render_body(body: bytes, *, size: int | None = None) -> CodeView:
 
 
 def render_body_lines(body: bytes, *, body_bytes: int) -> Iterator[CodeLine]:
-    """Return the lines of a body; complete JSON of at most MAX_BYTES is indented.
+    """Return the lines of a body; JSON that is complete and has at most MAX_BYTES is indented.
 
     Args:
         body: the body, or its beginning.
-        body_bytes: size of the whole body.
+        body_bytes: size of the whole body in bytes.
     """
     value = _parse_json(body) if body_bytes == len(body) <= MAX_BYTES else None
     if value is not None:
@@ -69,13 +69,13 @@ def render_body_lines(body: bytes, *, body_bytes: int) -> Iterator[CodeLine]:
 
 
 def render_value(value: Any) -> CodeView:
-    """Return the lines of a JSON value, indented."""
+    """Return the view of a JSON value."""
     size = len(json.dumps(value, default=str))
     return _truncate_lines(render_json_lines(value), size, is_truncated=False)
 
 
 def mark_differences(left: CodeView, right: CodeView) -> tuple[CodeView, CodeView]:
-    """Return both sides with the lines that differ marked "chg"; both unchanged if either is truncated."""
+    """Return both views, with the lines that differ marked "chg"; no line is marked if a view is truncated."""
     if left.is_truncated or right.is_truncated:
         return left, right
     before, after = ([line.text for line in code.lines] for code in (left, right))
@@ -102,7 +102,7 @@ def mark_bad_paths(code: CodeView, paths: Sequence[str]) -> CodeView:
 
 
 def is_below(path: str, bad_paths: Sequence[str]) -> bool:
-    """Return whether the path of a line is one of these paths or below one."""
+    """Return whether the path of a line is one of `bad_paths` or below one of them; False for ""."""
     return bool(path) and any(
         path == bad_path or path.startswith((f"{bad_path}.", f"{bad_path}[")) for bad_path in bad_paths
     )
@@ -124,7 +124,7 @@ def escape_unprintable(text: str) -> str:
 
 
 def _parse_json(body: bytes) -> tuple[Any] | None:
-    """Return the value of a body in a tuple, because it may be None; None if the body is not JSON."""
+    """Return the value of a body in a tuple, as the value itself may be None; None if the body is not JSON."""
     try:
         return (json.loads(body),)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Steps in memory as the `WireStep` objects from which causes are classified, without the database."""
+"""Conversion of the driver's recorded steps to the `WireStep` objects from which causes are classified."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from toolbench.providers.driver.step_records import ExchangeStep
 
 
 def build_wire_steps(steps: Iterable[AnyStep]) -> tuple[WireStep, ...]:
-    """Return the recorded steps of the driver as `WireStep` objects, in the same order."""
+    """Return recorded steps of the driver as `WireStep` objects, in the same order."""
     return tuple(_build_wire_step(step) for step in steps)
 
 

@@ -10,14 +10,17 @@ from toolbench.lab.traces.step_facts import build_exchange_details, dump_details
 from toolbench.lab.traces.step_rows import STEP_COLUMNS, build_step_row
 from toolbench.providers.driver.step_records import ExchangeStep
 
-MAX_PACKED_BYTES = 1 << 20
+MAX_PACKED_BYTES = 1 << 20  # of the steps of one trace
 
 
 def pack_steps(steps: Sequence[ExchangeStep]) -> bytes | None:
-    """Return the steps of a request as JSON, in the order in which they were sent.
+    """Return the steps of a request as JSON.
 
-    If the gateway tries a further model after a failure, the driver numbers turns and steps and measures times anew. In
-    the result, numbers and times continue those of the model before.
+    If a model fails and the gateway tries a further one, the driver starts again with the first number of turns and
+    steps and at 0 ms. In the result, numbers and times continue those of the model before.
+
+    Args:
+        steps: steps in the order in which their requests were sent.
 
     Returns:
         None if there are no steps, or if the JSON would have more than MAX_PACKED_BYTES.
@@ -38,7 +41,7 @@ def pack_steps(steps: Sequence[ExchangeStep]) -> bytes | None:
 
 
 def unpack_steps(packed: bytes | memoryview | None) -> tuple[tuple[Step, JsonObject], ...]:
-    """Return the steps with their details. No table has the steps, so their primary keys are negative: -ordinal."""
+    """Return the steps with their details. They are rows of no table, so their primary key is negative: -ordinal."""
     entries = json.loads(bytes(packed or b"[]"))
     return tuple((_build_step(entry["row"]), get_object(entry["facts"])) for entry in entries)
 

@@ -23,8 +23,8 @@ def build_trace_texts(trace_ids: Sequence[int]) -> dict[int, str]:
     """Return the search texts of traces by id, with one query for every _TRACES_PER_READ traces."""
     texts: dict[int, str] = {}
     for start in range(0, len(trace_ids), _TRACES_PER_READ):
-        chunk = trace_ids[start : start + _TRACES_PER_READ]
-        for trace in GatewayTrace.objects.filter(pk__in=chunk).only(*_COLUMNS, *_BODY_COLUMNS):
+        batch_ids = trace_ids[start : start + _TRACES_PER_READ]
+        for trace in GatewayTrace.objects.filter(pk__in=batch_ids).only(*_COLUMNS, *_BODY_COLUMNS):
             texts[trace.pk] = build_trace_text(trace)
     return texts
 
@@ -32,7 +32,7 @@ def build_trace_texts(trace_ids: Sequence[int]) -> dict[int, str]:
 def build_trace_text(trace: GatewayTrace) -> str:
     """Return the search text of a trace: one part per line, at most MAX_TEXT_CHARS characters.
 
-    A trace without bodies has its names and its error only.
+    The text of a trace without bodies has only the names and the error.
     """
     served_by = trace.served_by if trace.served_by != trace.alias else ""
     names = (trace.alias, served_by, trace.model_name, trace.dialect, trace.token_name, str(trace.status), trace.code)
@@ -48,7 +48,7 @@ def build_trace_text(trace: GatewayTrace) -> str:
 
 
 def _read_exchange(trace: GatewayTrace) -> tuple[str, tuple[Message, ...]]:
-    """Return the last message of the user, and the messages of the answer; "" and () for what was not kept."""
+    """Return the last user message or prompt, and the messages of the answer; "" and () if they were not kept."""
     if trace.traffic_line is not None:
         request, answer = parse_traffic_line(bytes(trace.traffic_line))
     else:

@@ -8,12 +8,12 @@ from toolbench.engine.policy.optional_parameters import OPTIONAL_PARAMETERS, des
 
 @dataclass(frozen=True, slots=True)
 class OmissionNote:
-    """A parameter that requests left out.
+    """A parameter that requests of a trial left out.
 
     Attributes:
-        reason: the endpoint's reason for the refusal.
-        was_known: whether the refusal was known before the trial began.
-        difference: sentence about what the trial does not measure without the parameter; "" if there is no difference.
+        reason: why it was left out: a sentence, or the endpoint's error message.
+        was_known: whether every request left it out; False if only requests after the endpoint's refusal did.
+        difference: sentence about what the trial does not measure without the parameter; "" for nothing.
     """
 
     name: str
@@ -23,7 +23,7 @@ class OmissionNote:
 
 
 def parse_omitted_parameters(stored: object) -> tuple[OmissionNote, ...]:
-    """Parse `Trial.left_out`, which may be imported; rows without the name of an optional parameter are ignored."""
+    """Parse `Trial.left_out`. Rows without the name of an optional parameter, as in an imported run, are ignored."""
     rows = stored if isinstance(stored, list) else []
     return tuple(_parse_row(row) for row in rows if isinstance(row, Mapping) and row.get("name") in OPTIONAL_PARAMETERS)
 

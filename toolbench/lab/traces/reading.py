@@ -35,7 +35,7 @@ class StepWithDetails:
 
     @property
     def reasoning(self) -> str:
-        """Reasoning in a field of the answer beside its text; "" without one."""
+        """Reasoning that the answer has in a field beside its text; "" if it has none."""
         message = get_object(self.facts.get("message"))
         texts = (message.get(name) for name in _REASONING_FIELDS)
         return next((text for text in texts if text and isinstance(text, str)), "")

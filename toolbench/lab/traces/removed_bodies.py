@@ -1,4 +1,4 @@
-"""Trials whose bodies were removed by a rule of retention: a filter, and the sentence about one."""
+"""Removal of bodies by a rule of retention: a filter for trials that have them, and a sentence about those without."""
 
 from django.db.models import Q
 

@@ -1,7 +1,7 @@
-"""Search texts of trials and gateway traces, written in batches after the rows were stored.
+"""Search texts of trials and gateway traces, which the sweep writes in batches.
 
-Storing a row only marks its search text as stale; the sweep writes the text. Until then a search does not find the
-row; `get_text_lag` returns how long the next row has waited.
+Storing a row only marks its search text as stale. Until the sweep has written the text, a search does not find the
+row. `get_text_lag` returns how long the next row has waited.
 """
 
 import math
@@ -24,7 +24,7 @@ from toolbench.lab.traces.gateway_text import build_trace_texts
 from toolbench.lab.traces.trial_text import build_trial_texts
 
 TEXTS_PER_BATCH = 200
-MAX_TEXTS_PER_SWEEP = 4_000  # texts of each source
+MAX_TEXTS_PER_SWEEP = 4_000  # for each source
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class CpuCounter:
     """Counter of the CPU time that threads of this process spend on one kind of work. Thread-safe.
 
     Attributes:
-        seconds: CPU time of all blocks of `measure` that have ended.
+        seconds: sum of the CPU times of the `measure` blocks that have ended.
     """
 
     seconds: float = 0.0
@@ -49,7 +49,7 @@ class CpuCounter:
                 self.seconds += time.thread_time() - started_at
 
 
-TEXT_CPU = CpuCounter()  # of search texts
+TEXT_CPU = CpuCounter()  # for writing search texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ class TextSource:
     """Kind of rows that have search texts.
 
     Attributes:
-        name: the word for one row in sentences.
+        name: what one row is called in sentences, such as `trial`.
         stale: the rows whose search text has to be written.
-        time_column: name of the column by which the texts are written, the oldest first.
+        time_column: name of the column that orders the stale rows; the oldest is written first.
         waits_since: time from which a row waits for its text.
-        build_texts: returns the texts of rows by primary key.
-        store: SQL that stores texts.
+        build_texts: returns the texts of rows by primary key; it is called with the primary keys.
+        store: SQL that stores the texts.
     """
 
     name: str
@@ -77,7 +77,7 @@ TRIALS = TextSource(
     "trial",
     Trial.objects.filter(text_stale=True, state=Trial.State.DONE),
     "finished_at",
-    Greatest("finished_at", "queued_at"),  # an imported trial ended before it was stored here
+    Greatest("finished_at", "queued_at"),  # an imported trial finished before it was stored here
     build_trial_texts,
     load_statement("traces/store_texts", table="lab_trialtext", key="trial_id"),
 )
@@ -94,7 +94,7 @@ GATEWAY_TRACES = TextSource(
 def update_search_texts(
     source: TextSource = TRIALS, limit: int = MAX_TEXTS_PER_SWEEP, max_seconds: float = math.inf
 ) -> int:
-    """Write the stale search texts of a source, those that wait longest first.
+    """Write the stale search texts of a source, the oldest row first.
 
     Args:
         source: trials or gateway traces.
@@ -102,7 +102,7 @@ def update_search_texts(
         max_seconds: seconds after which no further batch is started.
 
     Returns:
-        How many texts were written.
+        The number of rows whose texts were written.
     """
     written, ends_at = 0, time.monotonic() + max_seconds
     while written < limit:

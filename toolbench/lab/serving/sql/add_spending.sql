@@ -1,9 +1,9 @@
--- Add the sums of a batch of costs to a month, unless the batch is stored already. Providers that were deleted are left
--- out.
+-- Add the costs of a batch to a month, unless the batch is stored already. Deleted providers are left out.
 --
--- Parameters: key of the writer; number of the batch; month; arrays of provider ids, dollars, and numbers of requests
--- with a known and an unknown cost.
--- Locks: the row of the writer, then those of the providers and of their sums in the order of the provider ids.
+-- Parameters: key of the writer; number of the batch; first day of the month; four arrays with an element for each
+-- provider: its id, dollars, number of requests with a known cost, number of requests with an unknown cost.
+-- Returns: nothing.
+-- Locks: the row of the writer, then the sums in the order of the provider ids. A new sum also locks its provider.
 WITH claim AS (
     INSERT INTO lab_spendingwriter AS writer (key, last_batch, stored_at) VALUES (%s, %s, clock_timestamp())
     ON CONFLICT (key) DO UPDATE SET last_batch = excluded.last_batch, stored_at = excluded.stored_at

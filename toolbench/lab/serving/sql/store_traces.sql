@@ -1,9 +1,10 @@
--- Store traces of the gateway. Those that are stored already, because only the answer of an earlier call was lost, are
--- not changed.
+-- Store traces of the gateway. A trace that an earlier call has stored is not changed: a call is repeated if the
+-- database's answer to it was lost.
 --
--- Parameters: one JSON array of rows; then an array of values for each column with bodies, in the order of `place`.
--- Parts: typed: the columns of the rows with their types; names: the names of all columns; body_names: the names of the
--- columns with bodies; body_values: a parameter for each of these.
+-- Parameters: one JSON array of rows, each with its number `place`, from 1; then, for each column with bodies, an array
+-- of its values in the order of `place`.
+-- Parts: typed: the columns of the JSON rows with their types; names: the names of all columns; body_names: the names of
+-- the columns with bodies; body_values: a placeholder for each column with bodies.
 -- Returns: nothing.
 -- Locks: none beyond those of the new rows.
 INSERT INTO lab_gatewaytrace ({names})

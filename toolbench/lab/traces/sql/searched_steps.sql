@@ -1,7 +1,7 @@
--- Select the bytes of steps that enter the search text of a trial: its first request and the arguments of its calls.
+-- Select the bytes for the search texts of trials: the first request of each trial and the arguments of its calls.
 --
 -- Parameters: ids: ids of trials; argument_bytes: number of bytes to read of the arguments of each call.
--- Returns: trial id, tool name ("" for the request), bytes; in the order of the steps.
+-- Returns: trial id, tool name ("" for the request), bytes; sorted by trial and step.
 SELECT trial.id, step.tool_name,
     CASE step.kind WHEN 'tool' THEN substr(body.request, 1, %(argument_bytes)s) ELSE body.request END
 FROM lab_trial AS trial

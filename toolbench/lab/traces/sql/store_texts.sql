@@ -1,9 +1,10 @@
--- Store the search texts of trials or of gateway traces.
+-- Store the search texts of trials or of gateway traces; earlier texts are replaced.
 --
--- Every character that is neither letter nor digit separates words, so that parts of paths and names are words.
+-- Words end at each character that is neither letter nor digit, so `/etc/my_file` has the words `etc`, `my` and `file`.
 -- Parts: table: name of the table of search texts; key: name of its primary key.
--- Parameters: keys of the rows; texts in the same order.
--- Locks: the search texts; the caller has locked the rows.
+-- Parameters: ids of the trials or traces; their texts in the same order.
+-- Returns: nothing.
+-- Locks: the search texts; the caller has locked the trials or traces.
 INSERT INTO {table} ({key}, text, words)
 SELECT id, content, to_tsvector('simple', regexp_replace(content, '[^[:alnum:]]+', ' ', 'g'))
 FROM unnest(%s::bigint[], %s::text[]) AS row(id, content)

@@ -22,7 +22,7 @@ from toolbench.lab.serving.traces import (
     can_make_draft,
     get_trace_page,
     list_bodies,
-    render_trace_age,
+    render_trace_retention,
 )
 from toolbench.web.forms.aliases import AliasForm, PromotionForm
 from toolbench.web.rendering import render_page
@@ -114,7 +114,7 @@ def list_traces(request: HttpRequest) -> HttpResponse:
     """
     alias = request.GET.get("alias", "").replace("\0", "")
     page = get_trace_page(alias, parse_whole_number(request.GET.get("before", "")))
-    return render_page(request, "gateway/traces.html", {"page": page, "alias": alias, "age": render_trace_age()})
+    return render_page(request, "gateway/traces.html", {"page": page, "alias": alias, "age": render_trace_retention()})
 
 
 @require_safe
