@@ -1,21 +1,21 @@
-"""Step details, stored as JSON in `StepBody.facts`, and conversion of values for database columns.
+"""Step details, stored as JSON in `StepBody.facts`, and conversion of values that database columns would refuse.
 
 `StepBody.facts` of an exchange has these keys:
 
 - always: tools_sent, stream, request_headers, request_changes, response_headers, error (null for none), chunks
   ([offset ms, bytes] each), partial (the message so far, if a stream broke off, else {});
-- if there is any: left_out (names of parameters that the request leaves out), said (a further message of the user, in
-  the first attempt of the request that sends it first);
-- with an answer: response_changes, text, message, calls_found, calls, ignored_calls, findings, mode (how calls were
-  requested), parse_errors ({mode, error, snippet, call, repairs, truncated} each), notice ("Tool not executed: …"),
-  usage.
+- if they are not empty: left_out (names of parameters that the request leaves out), said (a further message of the
+  user, only in the first attempt of the first request that has it);
+- with an answer: response_changes, text, message, calls_found, calls, ignored_calls (a count), findings, mode (how
+  calls were requested), parse_errors ({mode, error, snippet, call, repairs, truncated} each), notice ("Tool not
+  executed: …"), usage.
 
 `StepBody.facts` of a tool execution has: call, arguments, parse_status, executed, envelope, schema_errors,
 output_replaced, changes. A call is {id, name, arguments}; a change {kind, name, path, before, after}; a finding {code,
 message, path}.
 
-`StepBody.request` of a tool execution holds the arguments as the model wrote them, or as JSON if they came parsed;
-`.response` holds the exact text of the result. `.facts` is {} once the bodies of a trial were removed.
+`StepBody.request` of a tool execution holds the result of `encode_arguments`; `.response` holds the exact text of the
+tool's result. Once the bodies of a trial were removed, `.facts` is {}.
 """
 
 import json
@@ -89,14 +89,17 @@ def build_tool_details(step: ToolStep) -> bytes:
 
 
 def encode_arguments(call: ToolCall) -> bytes:
-    """Return the arguments of a call as the model wrote them, or as JSON if they came parsed; b"" for None."""
+    """Return the arguments of a call: a text as the model wrote it, other values as JSON; b"" for None."""
     if isinstance(call.arguments, str):
         return call.arguments.encode("utf-8", "surrogatepass")
     return b"" if call.arguments is None else dump_details(call.arguments)
 
 
 def estimate_body_bytes(step: ExchangeStep | ToolStep) -> int:
-    """Return the size of an exchange's bodies in bytes, or of a tool result in characters, as an estimate of bytes."""
+    """Return the number of bytes in the bodies of an exchange.
+
+    For a tool execution, the number of characters in its result is returned, which has about as many bytes.
+    """
     return (
         len(step.request_body) + len(step.response_body) if isinstance(step, ExchangeStep) else len(step.result.content)
     )
@@ -127,7 +130,7 @@ def load_details(facts: bytes | memoryview) -> JsonObject:
 
 
 def build_stored(kind: type[Stored], members: JsonObject) -> Stored:
-    """Build a dataclass from its stored members, without those that this version does not know; lists become tuples.
+    """Build a dataclass from its stored members; unknown members are ignored, lists become tuples.
 
     Raises:
         TypeError: a field without a default is missing.
@@ -138,7 +141,7 @@ def build_stored(kind: type[Stored], members: JsonObject) -> Stored:
 
 
 def load_exchange_error(details: JsonObject) -> ExchangeError | None:
-    """Return the error in the details of an exchange, without keys that this version does not know; None without one.
+    """Return the error in the details of an exchange, without unknown keys; None if the details have no error.
 
     Raises:
         TypeError: the stored error has no code or no message.
@@ -148,7 +151,7 @@ def load_exchange_error(details: JsonObject) -> ExchangeError | None:
 
 
 def to_column_text(value: object, limit: int = MAX_COLUMN_CHARS) -> str:
-    """Return `str(value)`, cut off at `limit` characters and with NUL and lone surrogates replaced; "" for None."""
+    """Return `str(value)`, truncated to `limit` characters, with NUL and lone surrogates replaced; "" for None."""
     text = "" if value is None else str(value)[:limit]
     if "\x00" in text or not text.isascii():
         text = text.replace("\x00", "\N{SYMBOL FOR NULL}").encode("utf-8", "replace").decode("utf-8")
@@ -159,13 +162,13 @@ def to_column_json(value: Any) -> Any:
     """Return the value as JSON that `jsonb` accepts.
 
     NaN and infinity become None, NUL and lone surrogates in texts are replaced, and a text of more than
-    MAX_COLUMN_CHARS characters is cut off.
+    MAX_COLUMN_CHARS characters is truncated.
     """
     return value if _is_column_json(value) else _convert_to_column_json(value)
 
 
 def _is_column_json(value: Any) -> bool:
-    """Return whether no text of a JSON value has to be changed for `jsonb`; encoding it is the fastest check."""
+    """Return whether `jsonb` surely accepts the value unchanged. Encoding the value is the fastest check."""
     try:
         text = _STRICT_ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError):

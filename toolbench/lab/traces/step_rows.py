@@ -39,14 +39,14 @@ STEP_COLUMNS = {  # PostgreSQL types by column
     "tool_name": "text",
     "ok": "boolean",
 }
-_WRITER_COLUMNS = ("trial_id", "execution")  # filled when the step is written
-_NULLABLE_COLUMNS = ("first_byte_ms", "first_token_ms", "first_call_ms", "status")
+_WRITER_COLUMNS = ("trial_id", "execution")  # set by storage.py when it writes the step
+_NULL_COLUMNS_OF_BARE_ROW = ("first_byte_ms", "first_token_ms", "first_call_ms", "status")
 
 
 def build_step_row(step: AnyStep) -> JsonObject:
     """Return the STEP_COLUMNS of a step, except trial_id and execution.
 
-    For a tool execution, the columns of status, tokens, cost and times of a response are absent.
+    A row of a tool execution also lacks status, tokens, cost and the times of the first byte, token and call.
     """
     row = _build_exchange_row(step) if isinstance(step, ExchangeStep) else _build_tool_row(step)
     return {
@@ -59,7 +59,7 @@ def build_step_row(step: AnyStep) -> JsonObject:
 
 
 def build_bodies(step: AnyStep) -> tuple[bytes, bytes, bytes]:
-    """Return the request body, the response body and the details of a step as bytes.
+    """Return the request body, the response body and the JSON details of a step.
 
     For a tool execution, the bodies are the arguments and the result.
     """
@@ -70,7 +70,7 @@ def build_bodies(step: AnyStep) -> tuple[bytes, bytes, bytes]:
 
 
 def build_bare_row(step: AnyStep) -> JsonObject:
-    """Return a row with only ordinal, turn, kind, attempt and a note, for a step whose row the database refused."""
+    """Return the row for a step whose row the database refused: ordinal, turn, kind and attempt, and a note."""
     blank = {name: "" if kind == "text" else 0 for name, kind in STEP_COLUMNS.items() if name not in _WRITER_COLUMNS}
     kind, attempt = ("exchange", step.attempt) if isinstance(step, ExchangeStep) else ("tool", 1)
     identity = {"ordinal": step.ordinal, "turn": step.turn, "kind": kind, "attempt": attempt}
@@ -80,7 +80,7 @@ def build_bare_row(step: AnyStep) -> JsonObject:
         "body_cut": True,
         "masked": False,
     }
-    return {**blank, **columns, **dict.fromkeys(_NULLABLE_COLUMNS), **identity}
+    return {**blank, **columns, **dict.fromkeys(_NULL_COLUMNS_OF_BARE_ROW), **identity}
 
 
 def _build_exchange_row(step: ExchangeStep) -> JsonObject:

@@ -1,4 +1,4 @@
-"""Stored steps as the `WireStep` objects from which causes are classified."""
+"""Conversion of stored steps to the `WireStep` objects from which causes are classified."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,8 +22,8 @@ from toolbench.lab.traces.step_facts import build_stored, load_details
 def load_wire_steps(trial_ids: Sequence[int]) -> dict[int, tuple[WireStep, ...]]:
     """Return the steps of the current execution of each trial, by trial id, with one query.
 
-    Request and response bodies are not loaded. A trial without steps has no key. If the bodies of a trial were removed,
-    its exchanges have no answers, and its calls have empty results that count as failed.
+    Request and response bodies are not loaded. A trial without steps is missing in the result. If the bodies of a trial
+    were removed, its exchanges have no answers, and its calls have empty results that count as failed.
     """
     step_bodies = StepBody.objects.filter(step__trial_id__in=trial_ids).select_related("step", "step__trial")
     step_bodies = step_bodies.order_by("step__trial_id", "step__ordinal").only(

@@ -26,8 +26,8 @@ class FinishedExecution:
     Attributes:
         steps: the recorded steps in order.
         scenario: slug of the scenario.
-        duration_ms: wall time from the start of the loop to the verdict, including back-off, without waits for the rate
-            control of the provider; 0 in a replay.
+        duration_ms: wall time from the start of the loop to the verdict. It includes back-off, but not waits for the
+            rate control of the provider; 0 in a replay.
     """
 
     loop_result: LoopResult
@@ -38,9 +38,9 @@ class FinishedExecution:
 
 
 def build_trial_columns(execution: FinishedExecution) -> JsonObject:
-    """Return the columns of outcome, times, counts, tokens, server and omitted parameters.
+    """Return the columns of outcome, times, counts, tokens, server and omitted parameters, by name.
 
-    PostgreSQL accepts all values.
+    Their values contain nothing that PostgreSQL refuses, such as NUL characters.
     """
     return {
         **_build_outcome_columns(execution),
@@ -87,7 +87,7 @@ def _build_outcome_columns(execution: FinishedExecution) -> JsonObject:
 
 
 def build_failure_signature(failure_class: str, scenario: str, path: str) -> str:
-    """Return the text by which failures are grouped: class, scenario and JSON path; "" without a failure."""
+    """Return the text by which failures are grouped: class, scenario and JSON path; "" without a failure class."""
     return to_column_text(f"{failure_class} · {scenario} · {path}", 200) if failure_class else ""
 
 
@@ -119,7 +119,7 @@ def find_first_bad_ordinal(location: ProblemLocation | None, steps: Iterable[Any
 
 
 def hash_answers(turns: Iterable[TurnRecord]) -> str:
-    """Return a hash of the texts and calls of all answers, without the ids of calls; "" if there is no answer."""
+    """Return the SHA-256 of the texts and calls of all answers, without the ids of calls; "" if there is no answer."""
     answers_json = [
         [
             turn.answer.text,

@@ -35,7 +35,7 @@ def build_trial_texts(trial_ids: Sequence[int]) -> dict[int, str]:
 def build_search_text(trial: Trial, steps: Sequence[tuple[str, bytes]]) -> str:
     """Return the search text of a trial: one part per line, at most MAX_TEXT_CHARS characters.
 
-    The first line has the names of all called tools, since long arguments of other calls may leave no space for a call.
+    The first line has the names of all called tools, since the lines of calls may be truncated.
 
     Args:
         trial: a finished trial with its configuration.
@@ -56,7 +56,7 @@ def build_search_text(trial: Trial, steps: Sequence[tuple[str, bytes]]) -> str:
 
 
 def _find_question(body: bytes) -> str:
-    """Return the last user message in a request, or the end of its prompt; "" if there is neither."""
+    """Return the last user message in a request, else the end of its prompt; "" if there is neither."""
     messages = parse_chat_request(body).messages
     texts = {message["role"]: str(message["content"]) for message in messages}
     return texts.get("user") or texts.get("prompt", "")[-MAX_QUESTION_CHARS:]

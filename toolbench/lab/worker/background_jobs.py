@@ -1,13 +1,13 @@
-"""Background jobs that start again after an exception, and pauses between recomputations of cells."""
+"""Restart of background jobs after exceptions, and pauses between recomputations of cells."""
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
-MIN_PAUSE_SECONDS = 0.5  # pause between a failure and the next start; it doubles with each failure
+MIN_PAUSE_SECONDS = 0.5  # first pause between a failure and the next start; the pause doubles with each failure
 MAX_PAUSE_SECONDS = 5.0
-RESET_SECONDS = 60.0
+RESET_SECONDS = 60.0  # time since the last pause after which the next one is MIN_PAUSE_SECONDS again
 # Recomputing the stale cells reads all their trials, so its time grows with the size of a run. The pause after it is
 # COUNT_FACTOR times as long, but at most MAX_COUNT_PAUSE_SECONDS.
 COUNT_FACTOR = 20
@@ -20,7 +20,7 @@ FailureHandler = Callable[[str, Exception], Awaitable[None]]
 class ExponentialBackoff:
     """Pauses between the attempts of a job that fails: each twice the one before, up to MAX_PAUSE_SECONDS.
 
-    After RESET_SECONDS without a failure, the next pause is MIN_PAUSE_SECONDS again.
+    The first pause later than RESET_SECONDS after the end of the last one is MIN_PAUSE_SECONDS long again.
     """
 
     def __init__(self) -> None:
@@ -42,8 +42,8 @@ async def keep_running(name: str, job: JobFunction, on_failure: FailureHandler) 
 
     Args:
         name: name of the job, passed to `on_failure`.
-        job: called for each start.
-        on_failure: called with the name and the exception; logs and counts the failure.
+        job: called at each start.
+        on_failure: called with the name and the exception before the pause.
     """
     backoff = ExponentialBackoff()
     while True:

@@ -1,4 +1,4 @@
-"""Writer that collects steps, outcomes and requeued trials for 0.2 s and stores them as one batch."""
+"""Writer that collects steps, outcomes and requeued trials for 0.2 s and stores them in batches."""
 
 import asyncio
 import logging
@@ -16,8 +16,8 @@ logger = logging.getLogger(__name__)
 
 GATHER_SECONDS = 0.2  # time from the first write to its batch
 MAX_BATCH_ROWS = 400  # most steps of one batch
-# Limit for the bodies of the steps of a batch, and again for the texts of its outcomes: the time to send a statement
-# grows faster than its size.
+# Limit for the bodies of all steps of a batch, and the same limit for the texts of all its outcomes: the time to send a
+# statement grows faster than its size. A single larger step or outcome is sent nevertheless.
 MAX_BATCH_BYTES = 16 * 1024 * 1024
 
 SuccessorCallback = Callable[[Collection[UUID]], Sequence[TrialLease]]
@@ -26,7 +26,7 @@ StoredCallback = Callable[[Iterable[UUID], int], None]
 
 @dataclass(frozen=True, slots=True)
 class _QueuedOutcome:
-    """An outcome and how many steps were queued before it."""
+    """An outcome and the number of steps that were ever queued before it."""
 
     steps_before: int
     outcome: OutcomeWrite
@@ -35,11 +35,12 @@ class _QueuedOutcome:
 class BatchWriter:
     """Queue of writes that are kept in memory until the database has stored them.
 
-    A database server that crashed may have lost steps that it had acknowledged. They are stored again before their
-    trial ends.
+    If the database server crashes, it may lose steps that it had acknowledged. They are stored again before their trial
+    ends.
 
     Args:
-        take_successors: called with the leases that a batch ends; returns the trials that take over their slots.
+        take_successors: called with the leases of the trials that a batch ends or requeues; returns the trials that
+            take over their slots.
         on_stored: called after each batch with the leases that this worker no longer holds and the number of trials
             that ended.
     """
@@ -51,8 +52,8 @@ class BatchWriter:
         self._steps: list[StepWrite] = []
         self._outcomes: list[_QueuedOutcome] = []
         self._requeues: list[RequeueWrite] = []
-        self._queued_step_count = 0  # steps that were ever queued
-        self._taken_step_count = 0  # steps that batches have taken; steps are taken in order
+        self._queued_step_count = 0  # number of steps that were ever queued
+        self._taken_step_count = 0  # how many of them batches have taken; the oldest are taken first
         self._has_writes = asyncio.Event()
 
     def put_step(self, step: StepWrite) -> None:
@@ -85,7 +86,7 @@ class BatchWriter:
             await self._write_queued()
 
     async def _write_queued(self) -> None:
-        """Write the queue in as many batches as it needs; writes that are queued during the last batch wait."""
+        """Write the queue in as many batches as it needs. Writes that are queued during the last one stay queued."""
         has_more = True
         while has_more:
             batch = self._take_batch()
@@ -99,7 +100,7 @@ class BatchWriter:
                 raise
 
     async def _write(self, batch: Batch) -> None:
-        """Write a batch, again and again while the database is unavailable, and pass on the result."""
+        """Write a batch, and report it to `on_stored`. While the database is unavailable, try again and again."""
         while True:
             try:
                 result = await self._database.run(write_batch, batch)
@@ -113,14 +114,14 @@ class BatchWriter:
             return
 
     def _restore_batch(self, batch: Batch) -> None:
-        """Put the batch back, before newer writes."""
+        """Put the batch back at the start of the queue."""
         self._outcomes[:0] = [_QueuedOutcome(self._taken_step_count, outcome) for outcome in batch.outcomes]
         self._steps[:0], self._requeues[:0] = batch.steps, batch.requeues
         self._taken_step_count -= len(batch.steps)
         self._has_writes.set()
 
     def _rewrite_incomplete(self, incomplete: Sequence[OutcomeWrite]) -> None:
-        """Queue incomplete outcomes again, and all steps of their trials before them."""
+        """Queue outcomes whose steps the database has lost again, and all steps of their trials before them."""
         for outcome in incomplete:
             logger.warning("Trial %s: the database has lost some of its steps, all are written again", outcome.trial_id)
             for step in outcome.steps:
@@ -130,8 +131,8 @@ class BatchWriter:
     def _take_batch(self) -> Batch:
         """Remove the oldest writes from the queue and return them as a batch.
 
-        An outcome is included once the steps that were queued before it are taken. Requeued trials are included only if
-        neither a step nor an outcome remains queued.
+        An outcome is included only if all steps that were queued before it are taken. Requeued trials are included only
+        if neither a step nor an outcome remains queued.
         """
         count = _count_fitting(estimate_body_bytes(item.step) for item in self._steps[:MAX_BATCH_ROWS])
         steps, self._steps = self._steps[:count], self._steps[count:]
@@ -146,7 +147,7 @@ class BatchWriter:
 
 
 def _count_fitting(sizes: Iterable[int]) -> int:
-    """Return how many items from the start have at most MAX_BATCH_BYTES together; at least 1, also for no items."""
+    """Return how many of the first sizes add up to at most MAX_BATCH_BYTES; at least 1, even if there is no size."""
     return max(1, sum(total <= MAX_BATCH_BYTES for total in accumulate(sizes)))
 
 

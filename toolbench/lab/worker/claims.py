@@ -28,9 +28,9 @@ from toolbench.lab.worker.request_budget import (
 from toolbench.lab.worker.slots import SlotHints
 
 NO_HINTS = SlotHints()
-# Losses of the local server, or of the lease, after which a trial runs alone, as it may kill the server or the worker.
+# Number of losses of the local server, or of the lease, after which a trial runs alone: it may be the cause.
 ISOLATE_AFTER_LOSSES = 3
-MAX_LEASE_LOSSES = 10  # losses of the lease after which a trial ends
+MAX_LEASE_LOSSES = 10  # number of losses of the lease after which a trial ends
 _SLOT_LOCK_NAMESPACE = 7_204_301  # namespace of the advisory locks that guard a provider's slots
 
 _LOCK_SLOTS = "SELECT pg_advisory_xact_lock(%s, %s::int)"
@@ -56,16 +56,16 @@ _HAS_FREE_SLOT = load_statement("worker/has_free_slot", limit=CONCURRENCY_LIMIT)
 
 @light(frozen=True, slots=True)
 class ClaimedTrial:
-    """A trial that this worker holds until its lease ends.
+    """A trial that this worker may run and store until its lease ends.
 
     Attributes:
         execution: number of this execution of the trial, from 1.
         instance_seed: seed from which its instance is drawn.
         seed: seed that its requests send if the provider supports seeds.
         in_flight: number of trials of its provider in flight after the claim.
-        server_losses: how often its local server died during the trial.
+        server_losses: how often its local server died during the trial, in all executions.
         waits_for_slot: whether it was claimed ahead and holds no slot yet.
-        reserved_requests: number of requests that were counted with the claim.
+        reserved_requests: number of its requests that the claim counted against the limits of the run.
         omitted_parameters: parameters that its model refused earlier in this run; they are not sent.
     """
 
@@ -90,14 +90,14 @@ class ClaimedTrial:
 def claim(provider_id: int, *, limit: int, worker: str, hints: SlotHints = NO_HINTS) -> tuple[ClaimedTrial, ...]:
     """Claim queued trials of running runs, within the provider's concurrency limit over all workers.
 
-    Trials that are claimed ahead (`hints`) come in addition and hold no slot. The first requests of the trials are
-    counted here if the limits of their run allow it.
+    Trials that are claimed ahead come in addition and hold no slot. The first requests of the trials are counted here
+    if the limits of their run allow it.
 
     Args:
         provider_id: the id of the provider.
-        limit: maximum number of trials to claim.
+        limit: maximum number of trials to claim, including those that are claimed ahead.
         worker: name of the claiming process.
-        hints: corrections to the database's count of slots.
+        hints: corrections to the database's count of slots, and the number of trials to claim ahead.
 
     Returns:
         The claimed trials; empty if no trial can be claimed now or the provider was deleted.
@@ -176,14 +176,14 @@ def renew_leases(trial_leases: Sequence[tuple[int, UUID]]) -> set[UUID]:
 
 
 def requeue(trial_leases: Sequence[tuple[int, UUID]], *, lost_server_ids: Collection[int] = ()) -> dict[int, int]:
-    """Queue trials again that cannot continue now; their steps stay as steps of a lost execution.
+    """Requeue running trials. Their steps stay stored as steps of a lost execution.
 
     Args:
         trial_leases: pairs of a trial's id and its lease.
         lost_server_ids: the ids of those trials whose local server died.
 
     Returns:
-        The run id of each trial that was queued again, by trial id. Trials whose lease is lost are missing.
+        The run id of each requeued trial, by trial id. Trials whose lease is lost are missing.
     """
     if not trial_leases:
         return {}
@@ -203,12 +203,11 @@ def release_slot(trial_id: int, lease: UUID) -> None:
 def acquire_slot(provider_id: int, trial_id: int, *, lease: UUID, hints: SlotHints = NO_HINTS) -> bool:
     """Try to acquire a slot for a trial that backs off or was claimed ahead.
 
-    A slot that the trial holds already is not counted: the answer of a call that acquired it may have been lost.
+    The call can be repeated if the database's answer was lost: a slot that the trial holds already does not count.
 
     Returns:
-        Whether a slot was free; always True if the provider was deleted. If one was free and the lease of the trial is
-        lost, the result is True and no slot is acquired. The trial then sends no request until its job is cancelled
-        (`RequestGate.reserve`).
+        Whether a slot was free; always True if the provider was deleted. If the lease of the trial is lost, no slot is
+        acquired even if the result is True. `RequestGate.reserve` then lets the trial send no request.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK_SLOTS, _build_lock_key(provider_id))

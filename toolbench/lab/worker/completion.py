@@ -1,4 +1,4 @@
-"""Completion of runs, and of queued trials whose run was cancelled or whose provider was deleted."""
+"""Ends of runs, and of queued trials whose run was cancelled or whose provider was deleted."""
 
 from django.db import connection, transaction
 
@@ -18,9 +18,10 @@ _END_ORPHANED_TRIALS = load_statement("worker/end_orphaned_trials")
 
 
 def finish_runs() -> tuple[int, ...]:
-    """End every run whose trials are done and whose cells are final; return the ids of the runs.
+    """End every run whose trials are done and whose cells are final; return the ids of the ended runs.
 
-    A cell is final once it is recomputed and, unless the run is being cancelled, sequential stopping has decided it.
+    A cell is final once it is recomputed and, with sequential stopping, decided. The cells of a run that is being
+    cancelled need not be decided.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK_FINISHED)
@@ -30,7 +31,7 @@ def finish_runs() -> tuple[int, ...]:
 
 
 def reopen_runs() -> tuple[int, ...]:
-    """Set finished runs with trials that are not done to running; return the ids of the runs.
+    """Set finished runs that have trials which are not done to running; return the ids of these runs.
 
     Deleted runs stay finished.
     """
@@ -42,7 +43,7 @@ def reopen_runs() -> tuple[int, ...]:
 def cancel_queued_trials() -> int:
     """End queued trials of runs that are being cancelled or were cancelled.
 
-    A trial of a cancelled run is queued if it was requeued after the run had ended.
+    A trial can still be queued in a cancelled run if it was requeued after the run had ended.
 
     Returns:
         The number of trials.

@@ -11,8 +11,8 @@ import psycopg
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, InternalError, OperationalError, connection, connections
 
-# Exceptions of a database that is unavailable, restarts, refuses connections for a moment, or has ended an idle
-# transaction. Some permanent refusals have the same classes: `is_unavailable` tells them apart.
+# Classes of the exceptions that Django raises while the database is unavailable, and after it has ended an idle
+# transaction. Some permanent refusals have the same classes: `is_unavailable` distinguishes them.
 UNAVAILABLE_ERRORS = (OperationalError, InterfaceError, InternalError)
 
 # Prefixes of the SQLSTATEs of temporary errors. All others are permanent refusals: a statement that is too large or
@@ -33,7 +33,7 @@ _TEMPORARY_SQLSTATES = (
 
 P = ParamSpec("P")
 T = TypeVar("T")
-PREPARE_THRESHOLD = 3  # executions of a statement on one connection, after which it is prepared
+PREPARE_THRESHOLD = 3  # number of executions of a statement on one connection after which it is prepared
 DATABASE_RETRY_SECONDS = 0.5  # pause between two attempts while the database is unavailable
 
 
@@ -42,9 +42,9 @@ class StatementRefusedError(DatabaseError):
 
 
 def is_unavailable(error: BaseException) -> bool:
-    """Return whether the same statement can succeed once the database is back.
+    """Return whether the error is temporary: the same statement can succeed once the database is available again.
 
-    An error without SQLSTATE did not come from the server: the connection is lost.
+    An error without SQLSTATE does not come from the server; it counts as a lost connection.
     """
     if not isinstance(error, UNAVAILABLE_ERRORS):
         return False
@@ -55,7 +55,7 @@ def is_unavailable(error: BaseException) -> bool:
 class DatabaseThread:
     """Executor that runs functions one after another on one connection, in the order of the calls.
 
-    Close it when done: its connection stays open until then.
+    The connection stays open until `close` is called.
     """
 
     def __init__(self) -> None:
@@ -64,19 +64,19 @@ class DatabaseThread:
     async def run(self, function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Run a function in the thread and return its result.
 
-        After an error in UNAVAILABLE_ERRORS the next function gets a new connection.
+        After one of the UNAVAILABLE_ERRORS, the next function gets a new connection.
 
         Raises:
-            StatementRefusedError: the function raised an error in UNAVAILABLE_ERRORS that it would raise again.
-            Exception: what the function raises.
+            StatementRefusedError: the function raised one of the UNAVAILABLE_ERRORS that is not temporary.
+            Exception: any other exception of the function.
         """
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, partial(_run_on_connection, partial(function, *args, **named)))
 
     async def close(self) -> None:
-        """Close the thread's connection, if it has one, also while the database is unavailable.
+        """Close the thread and its connection, if it has one, even while the database is unavailable.
 
-        The connection is closed even if the calling task is cancelled meanwhile.
+        The connection is closed even if the calling task is cancelled while it waits.
         """
         closing = asyncio.get_running_loop().run_in_executor(self._pool, connections.close_all)
         self._pool.shutdown(wait=False)
@@ -84,7 +84,7 @@ class DatabaseThread:
 
 
 def _run_on_connection(function: Callable[[], T]) -> T:
-    """Run a function in this thread, and close the connection after an error in UNAVAILABLE_ERRORS."""
+    """Run a function in this thread, and close the connection after one of the UNAVAILABLE_ERRORS."""
     try:
         if connection.connection is None:
             _connect()
@@ -99,8 +99,8 @@ def _run_on_connection(function: Callable[[], T]) -> T:
 def _connect() -> None:
     """Connect with a timeout for idle transactions, and with one plan for each prepared statement.
 
-    A worker that freezes in the middle of a transaction holds locks. The database ends the transaction after
-    LEASE_SECONDS.
+    A worker that freezes in the middle of a transaction holds locks. The timeout makes the database end the transaction
+    after LEASE_SECONDS.
     """
     with connection.cursor() as cursor:
         milliseconds = int(settings.LEASE_SECONDS * 1000)
@@ -111,7 +111,7 @@ def _connect() -> None:
 
 @contextmanager
 def open_pipeline() -> Iterator[None]:
-    """Send the statements of the block in order, in one pipeline that does not wait for each result.
+    """Send the statements of the block in order, without waiting for the result of one before the next is sent.
 
     Raises:
         django.db.Error: a statement failed; the exception of psycopg is its cause.
@@ -122,7 +122,7 @@ def open_pipeline() -> Iterator[None]:
 
 
 def open_cursor() -> psycopg.Cursor[Any]:
-    """Return a psycopg cursor of Django's connection. Use a new one for each result that is fetched."""
+    """Return a new psycopg cursor of Django's connection. Use one cursor for each result that is fetched."""
     connection.ensure_connection()
     return psycopg.Cursor(connection.connection)
 

@@ -1,4 +1,4 @@
-"""Trial fetcher of a worker session: it claims trials and reads their configurations and provider."""
+"""Trial fetcher of a worker session, which claims trials and reads their configurations and provider."""
 
 import logging
 import time
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 MAX_CLAIMED_TRIALS = 128
 ACCESS_CACHE_SECONDS = 1.0  # time after which address, key and budget of the provider are read again
-NO_LIMIT = 2**31  # number of trials that a provider without a budget may start
+NO_LIMIT = 2**31  # stands for any number of trials that the budget allows
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class ClaimedBatch:
     """Claimed trials of one provider with their settings.
 
     Attributes:
-        configs: configurations by id; a configuration that cannot be read is missing.
-        has_more: whether the batch is full, so that more trials may be queued.
+        configs: configurations by id, also those of earlier batches; a configuration that cannot be read is missing.
+        has_more: whether the batch has MAX_CLAIMED_TRIALS, so that more trials may be queued.
     """
 
     trials: tuple[ClaimedTrial, ...]
@@ -46,7 +46,7 @@ class ClaimedBatch:
 
 
 def _read_configs(ids: Sequence[int]) -> dict[int, FrozenConfig]:
-    """Read frozen configurations. A configuration that cannot be read is logged and missing in the result."""
+    """Read frozen configurations by id. One that cannot be read is logged and missing in the result."""
     try:
         return load_frozen_configs(ids)
     except Exception as error:
@@ -59,7 +59,7 @@ def _read_configs(ids: Sequence[int]) -> dict[int, FrozenConfig]:
 
 
 class TrialFetcher:
-    """Fetcher of the trials of one provider. Not thread-safe."""
+    """Fetcher of trials of one provider. Not thread-safe."""
 
     def __init__(self, provider_id: int) -> None:
         self._provider_id = provider_id
@@ -74,8 +74,8 @@ class TrialFetcher:
         """Claim trials and read their configurations.
 
         Returns:
-            None if the provider was deleted, if its budget for the month is spent, or if its key or another secret of
-            it cannot be read. In the last case `Provider.paused_reason` has the error.
+            The batch, which may be empty. None if the provider was deleted, if its budget for the month is spent, or if
+            its key or another of its secrets cannot be read. In the last case, `Provider.paused_reason` has the error.
         """
         access = self.get_access()
         if access is None:
@@ -95,7 +95,7 @@ class TrialFetcher:
         """Return the access to the provider, read at most ACCESS_CACHE_SECONDS ago.
 
         Returns:
-            None as in `fetch`.
+            The access; None in the cases in which `fetch` returns None.
         """
         is_old = time.monotonic() - self._read_at > ACCESS_CACHE_SECONDS
         if self._access is None or is_old or not self._affordable_trials:
@@ -103,16 +103,16 @@ class TrialFetcher:
         return self._access
 
     def get_pace(self) -> PaceSettings | None:
-        """Return the settings of the rate control, read with the access, also while the provider cannot be used.
+        """Return the settings of the rate control, which are read together with the access.
 
         Returns:
-            None if the provider was deleted.
+            The settings, also while `get_access` returns None; None if the provider was deleted.
         """
         self.get_access()
         return self._pace
 
     def _read_access(self) -> ProviderAccess | None:
-        """Read the provider and its budget; store in its row why its secrets cannot be read, or that they can."""
+        """Read the provider and its budget; store in `paused_reason` why its secrets cannot be read, "" if they can."""
         provider = Provider.objects.filter(pk=self._provider_id).first()
         self._pace = read_settings(provider) if provider else None
         if provider is None:

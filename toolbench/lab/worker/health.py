@@ -1,6 +1,7 @@
 """Heartbeats of processes, and the health of the installation.
 
-A process counts as alive only if it sent a heartbeat lately, since a process that still runs may receive no messages.
+A process counts as alive if its last heartbeat is younger than HEARTBEAT_TIMEOUT. That it runs is not enough, since a
+running process may receive no messages.
 """
 
 import os
@@ -20,7 +21,7 @@ from toolbench.lab.worker.job_failures import list_recent_failures
 HEARTBEAT_TIMEOUT = timedelta(seconds=60)
 PROCESS_RETENTION = timedelta(days=1)
 MAX_LISTED_CELLS = 50
-# Both times come from the clock of the database: the clock of this process may be wrong.
+# Time since the last heartbeat. Both times come from the database's clock: the clock of this process may be wrong.
 _SILENCE = ExpressionWrapper(Now() - F("seen_at"), output_field=DurationField())
 _RECORD_HEARTBEAT = load_statement("worker/record_heartbeat")
 _SELECT_HEARTBEAT_AGES = """
@@ -35,7 +36,7 @@ class ProcessStatus:
     Attributes:
         silent_seconds: time since the heartbeat.
         lag_ms: event-loop lag that the heartbeat reported; 0 if no worker session sent it.
-        clock_offset_ms: how far the clock of its host was ahead of the database's.
+        clock_offset_ms: how far the clock of its host was ahead of the database's; negative if it was behind.
     """
 
     name: str
@@ -54,11 +55,12 @@ class Health:
     Attributes:
         services: registered local servers.
         failures: failures of background jobs in the last day.
-        fallback_turns: number of turns with text JSON, which is deprecated, in runs that are neither simulated nor
-            imported.
+        uncomputed_cells: cells whose figures could not be computed; at most MAX_LISTED_CELLS, of the newest runs.
+        uncomputed_count: number of all cells whose figures could not be computed.
+        has_queued_trials: whether a trial is queued, at any provider.
+        fallback_turns: number of turns that requested calls as text JSON, which is deprecated, in runs that are neither
+            simulated nor imported.
         fallback_runs: number of runs with such turns.
-        uncomputed_cells: cells that could not be computed, of the newest runs, at most MAX_LISTED_CELLS.
-        uncomputed_count: number of all cells that could not be computed.
     """
 
     processes: tuple[ProcessStatus, ...]
@@ -77,14 +79,14 @@ class Health:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether a worker is alive, no job failed in the last day and every cell could be computed."""
+        """Whether a worker is alive, no background job failed in the last day and all cells could be computed."""
         return self.has_worker and not self.failures and not self.uncomputed_count
 
 
 def get_health() -> Health:
     """Read the health of the installation with six or seven queries.
 
-    Processes without a heartbeat for PROCESS_RETENTION are left out.
+    Processes whose last heartbeat is older than PROCESS_RETENTION are left out.
     """
     cells = Cell.objects.filter(run__deleted_at=None, run__simulated=False, run__imported=False)
     fallback = cells.filter(fallback_turns__gt=0).aggregate(
@@ -132,7 +134,7 @@ def filter_live_workers() -> QuerySet[Process]:
 
 
 def check_database() -> None:
-    """Send a query to the database and return once it is answered.
+    """Send a query to the database and wait for the answer.
 
     Raises:
         django.db.Error: the database does not answer.
@@ -151,8 +153,7 @@ def record_heartbeat(kind: str, *, loop_lag_ms: float = 0.0) -> None:
 
     Args:
         kind: kind of the process, such as `worker`.
-        loop_lag_ms: longest event-loop lag of the calling worker session since its last heartbeat; 0 if no session
-            calls it.
+        loop_lag_ms: longest event-loop lag of the calling worker session since its last heartbeat; 0 for other callers.
     """
     row: dict[str, str | float] = {
         "name": build_process_name(kind),
@@ -167,12 +168,12 @@ def record_heartbeat(kind: str, *, loop_lag_ms: float = 0.0) -> None:
 
 
 def remove_heartbeat(kind: str) -> None:
-    """Delete the heartbeat of this process, which is stopping, so that it is not taken for a dead one."""
+    """Delete the heartbeat of this process when it stops, so that no page shows the process as dead."""
     Process.objects.filter(name=build_process_name(kind)).delete()
 
 
 def get_heartbeat_ages(kind: str) -> dict[str, float]:
-    """Return the seconds since the last heartbeat of every known process of a kind, by name."""
+    """Return the seconds since the last heartbeat of every stored process of a kind, by the name of the process."""
     with connection.cursor() as cursor:
         cursor.execute(_SELECT_HEARTBEAT_AGES, [kind])
         return dict(cursor.fetchall())

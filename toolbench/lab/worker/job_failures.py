@@ -19,13 +19,13 @@ logger = logging.getLogger(__name__)
 
 SESSION_JOB = "a worker session"
 INTERNAL_ERROR = "our_error"  # stored failure class and cause
-FAILURE_RETENTION = timedelta(days=1)  # time after the last occurrence of a failure in which /health/ shows it
+FAILURE_RETENTION = timedelta(days=1)  # how long /health/ shows a failure after its last occurrence
 
 _COUNT_FAILURE = load_statement("worker/count_failure")
 
 
 def describe_internal_error(error: Exception) -> str:
-    """Return the sentence for users about an internal error, with the class of the exception."""
+    """Return the sentence for users about an internal error, with the class name of the exception."""
     return f"Toolbench itself failed ({type(error).__name__}). See the worker's log for details."
 
 
@@ -45,12 +45,10 @@ def build_internal_error_columns(sentence: str) -> JsonObject:
 
 @contextmanager
 def record_failures(job: str, provider_id: int | None = None) -> Iterator[None]:
-    """Log and count an exception of the block instead of raising it.
-
-    Do not use it inside a transaction.
+    """Log and count an exception of the block instead of raising it. Do not use it inside a transaction.
 
     Raises:
-        django.db.Error: the database cannot be reached; nothing was counted.
+        django.db.Error: the exception of the block, if the database cannot be reached; it is not logged or counted.
     """
     try:
         yield
@@ -63,12 +61,12 @@ def record_failures(job: str, provider_id: int | None = None) -> Iterator[None]:
 
 
 def count_failure(job: str, error: BaseException, provider_id: int | None = None) -> None:
-    """Log the exception and count it. Never raises.
+    """Log an exception and count it. Never raises: if the exception cannot be counted, a warning is logged.
 
     Args:
         job: name of the job, as /health/ shows it.
         error: the exception; of an exception group, the first exception that is not a group is counted.
-        provider_id: the provider whose trials the job serves, or None.
+        provider_id: the provider whose trials the job runs; None for other jobs.
     """
     logger.error("Background job failed: %s", job, exc_info=error)
     while isinstance(error, BaseExceptionGroup):
@@ -87,7 +85,7 @@ def count_failure(job: str, error: BaseException, provider_id: int | None = None
 
 
 def list_recent_failures() -> tuple[JobFailure, ...]:
-    """Return the failures of the last day, the newest first, with one query."""
+    """Return the failures that occurred in the last day, the newest first, with one query."""
     return tuple(JobFailure.objects.filter(last_at__gt=Now() - FAILURE_RETENTION))
 
 
@@ -97,7 +95,7 @@ def delete_old_failures() -> None:
 
 
 def _find_failing_function(error: BaseException) -> str:
-    """Return the innermost function of Toolbench in the traceback of the exception, "" if there is none."""
+    """Return the innermost function of Toolbench in the traceback of the exception; "" if there is none."""
     function_name, trace = "", error.__traceback__
     while trace is not None:
         module = trace.tb_frame.f_globals.get("__name__", "")

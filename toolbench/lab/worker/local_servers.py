@@ -1,6 +1,6 @@
 """Addresses and health of the local servers.
 
-The process that starts a server stores its address. The address is valid on that host only.
+The process that starts a server stores its address. Only workers on the host of this process can use the address.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from toolbench.providers.http.client import HttpClient
 from toolbench.providers.http.error_codes import lookup_error_code
 
 HEALTH_TIMEOUT_SECONDS = 10.0
-# A trial with this many losses is not queued again when it loses its server once more: it has run alone three times.
+# A trial that has lost its server this many times and loses it once more is not requeued: it has run alone three times.
 MAX_SERVER_LOSSES = ISOLATE_AFTER_LOSSES + 2
 _INCOMPLETE_ANSWER_CODES = frozenset({"answer_cut", "deadline"})
 
@@ -33,7 +33,7 @@ def register_local_server(name: str, ready_line: Mapping[str, str]) -> None:
 
     Args:
         name: the name of the server; an earlier address of this name is replaced.
-        ready_line: its parsed ready line, with `url` and optionally `key` and `model`.
+        ready_line: parsed ready line of the server, with `url` and optionally `key` and `model`.
     """
     ServiceAddress.objects.update_or_create(
         name=name,
@@ -59,8 +59,8 @@ def find_serving_host(provider_id: int) -> str:
     """Return the name of the other host on which the local server of a provider runs. Only workers there reach it.
 
     Returns:
-        "" if the provider has an address, if its local server runs on this host or nowhere, or if no worker of the
-        other host is alive.
+        The name; "" if the provider has an address, if its local server runs on this host or nowhere, or if no worker
+        of the other host is alive.
     """
     services = Provider.objects.filter(pk=provider_id, base_url="").exclude(service="").values("service")
     workers = filter_live_workers().filter(host=OuterRef("host"))
@@ -69,12 +69,12 @@ def find_serving_host(provider_id: int) -> str:
 
 
 def is_registered(address: ServiceAddress) -> bool:
-    """Return whether this address is still registered; a later address of the same name does not count."""
+    """Return whether this address is still registered; a later address of the same server does not count."""
     return _filter_address(address).exists()
 
 
 def withdraw_address(address: ServiceAddress) -> None:
-    """Delete this address, but not a later address of the same name."""
+    """Delete this address, but not a later address of the same server."""
     _filter_address(address).delete()
 
 
@@ -83,13 +83,13 @@ def _filter_address(address: ServiceAddress) -> QuerySet[ServiceAddress]:
 
 
 def withdraw_host_servers() -> None:
-    """Delete all addresses of this host, before its servers are started again."""
+    """Delete the addresses of all local servers of this host. Call it before they are started again."""
     ServiceAddress.objects.filter(host=socket.gethostname()).delete()
 
 
 @dataclass(frozen=True, slots=True)
 class LocalServerCheck:
-    """Check whether the local server that one trial or probe uses is still running.
+    """Check of the local server that one trial or probe uses: whether it is still running.
 
     Attributes:
         address: the address of the server when the trial or probe started.
@@ -102,14 +102,14 @@ class LocalServerCheck:
     database: DatabaseThread
 
     async def has_lost_server(self, steps: Sequence[AnyStep]) -> bool:
-        """Return whether the answer of the last exchange is incomplete and the server is gone."""
+        """Return whether the last exchange has no complete answer and the server is gone."""
         return _is_last_answer_incomplete(steps) and await self.is_gone()
 
     async def is_gone(self) -> bool:
         """Return whether the server is no longer registered or does not answer.
 
-        If nothing listens at the address, the address is deleted too, since the supervisor may have died with the
-        server. No trial is claimed for the server until it is registered again.
+        If nothing listens at the address, the address is deleted: the supervisor, which deletes it otherwise, may have
+        died with the server. No trial is claimed for the server until it is registered again.
         """
         while True:
             try:

@@ -1,16 +1,17 @@
-"""Rate control of a provider as a pure function: `adjust` returns the state that follows a report.
+"""Rate control of a provider as pure functions: `adjust` returns the state after a report of a worker session.
 
-- The concurrency limit grows by half with each round of answers until the first overload. Then it stays at what
-  was accepted, and tries a little more after about a minute (the cubic curve of TCP CUBIC).
-- A rejection with about as many requests in flight as were accepted lately, or more, means that too many were in
-  flight: the limit falls below that number.
-- A rejection with clearly fewer in flight means too many requests per minute. If at least ten requests were accepted in
-  the last 60 seconds, their number becomes the limit of requests per minute, which then rises along the same curve.
-  After fewer requests, only a pause follows that doubles with each further rejection.
-- In the first minute of requests, that limit is tentative, since the reason may also be a limit of a shorter time, or
-  a short overload. Once more requests than the limit were accepted in 60 seconds, the limit is forgotten.
+- The concurrency limit grows with each answer until the first overload, by at most half when each of the requests in
+  flight is answered. After an overload, it stays almost the same for about a minute and then rises faster and faster
+  (the cubic curve of TCP CUBIC).
+- A rejection means too many requests in flight if their number was not clearly below the highest number that was
+  accepted lately. The concurrency limit then falls below the number in flight.
+- Otherwise, a rejection means too many requests per minute. If at least ten requests were accepted in the last 60
+  seconds, their number becomes the limit of requests per minute, the rate, which then rises along a similar curve. If
+  fewer were accepted, requests only pause, twice as long with each further rejection.
+- In the first minute of requests, the rate is tentative, since the reason of the rejection may also be a limit for a
+  shorter time or a short overload. If more requests than the rate are accepted in 60 seconds, the rate is forgotten.
 - Rejections that occur as often at low load do not change the limits (`steady_rejections`).
-- Latency that doubles while more requests are in flight lowers the limit as well.
+- Latency that doubles while more requests are in flight lowers the concurrency limit.
 """
 
 import math
@@ -21,39 +22,40 @@ from toolbench.lab.worker.pacing.state import PaceReport, PaceSettings, PaceStat
 from toolbench.lab.worker.pacing.steady_rejections import are_rejections_steady, learn_steady_share, note_low_load
 
 WINDOW_SECONDS = 60
-GROWTH = 0.5  # slots for each answer before the first overload
-MAX_GROWTH = 0.06  # share of the limit by which one report can raise it before the first overload
-BUSY_SHARE = 0.85  # share of the limit that has to be in flight before the limit grows
+GROWTH = 0.5  # growth of the limit with each answer before the first overload
+MAX_GROWTH = 0.06  # most growth by one report before the first overload, as a share of the limit
+BUSY_SHARE = 0.85  # the limit grows only if at least this share of it, minus one request, was in flight
 CURVE_SECONDS = 60.0  # time of use after which the concurrency limit is higher by CURVE_SHARE than after an overload
 RATE_CURVE_SECONDS = 40.0  # time of use after which the rate, which begins lower by CURVE_SHARE, is the learned one
-CURVE_SHARE = 0.03
-# Up to this share of the last minute's requests, answers with status 503 or 529 are no overload: they may have reasons
-# other than load.
+CURVE_SHARE = 0.03  # see CURVE_SECONDS and RATE_CURVE_SECONDS
+# Answers with status 503 or 529 are no overload if at most this share of the last minute's requests was rejected: they
+# may have reasons other than load.
 MAX_UNAVAILABLE_SHARE = 0.03
-# Share of the most requests in flight that were accepted lately, or of the limit after the last overload if that is
-# higher. A rejection at or below this share is due to the rate. A repeated overload lowers the concurrency limit by
-# this factor.
+# A rejection means too many requests per minute if the number in flight is at most this share of the highest number
+# that was accepted lately or, if it is higher, of the limit after the last overload. A repeated overload also
+# multiplies the concurrency limit by it.
 PROVEN_SHARE = 0.9
 REACTION_SECONDS = 0.5  # time until all sessions know of an overload
 REPEATED_SECONDS = 10.0  # a further overload within this time lowers the limit more
 RATE_REPEATED_SECONDS = 30.0  # a further rejection within this time lowers the rate more and doubles the pause
-# Times the rate. If more requests were accepted in the last minute, some of them were sent before the rate was learned,
-# or the rate is wrong.
+# If more requests than the rate times this factor were accepted in the last minute, some of them were sent before the
+# rate was learned, or the rate is wrong.
 ACCEPTED_MARGIN = 1.02
-MIN_RATE_REQUESTS = 10  # accepted requests of the last minute from which a rate can be learned
-MIN_RATE_SECONDS = 5.0  # time of use after which a rate can be lowered
-FIRST_SECONDS = 20.0  # time after the first request in which a rate can be forgotten several times; later only once
+MIN_RATE_REQUESTS = 10  # fewest accepted requests of the last minute from which a rate is learned
+MIN_RATE_SECONDS = 5.0  # time of use before which a rate is not lowered
+FIRST_SECONDS = 20.0  # time after the first request in which a rate can be forgotten repeatedly; later only once
 MAX_HOLD_SECONDS = 30.0  # longest of the pauses that double
-MAX_STEP_SECONDS = 2.0  # a longer time between two reports counts as this much use of the limits
+MAX_STEP_SECONDS = 2.0  # most time between two reports that counts as time of use
 SESSION_TIMEOUT_SECONDS = 5.0  # time without a report after which a session is forgotten
 RESET_SECONDS = 3600.0  # time without a report after which the control starts anew
-PACE_MARGIN = 0.99  # share of the limits per minute in the settings that is used
+PACE_MARGIN = 0.99  # share of the limits per minute in the settings up to which requests are sent
 MEAN_WEIGHT = 0.2  # weight of the newest report in moving means
 
 LATENCY_ANSWERS = 20  # answers of a model that are compared together
-SIMILAR_LATENCY, HIGH_LATENCY = 1.3, 2.0  # times the latency of the baseline
-SIMILAR_CONCURRENCY = 1.25  # times the requests in flight of the baseline
-LATENCY_CUT = 0.8  # factor of the limit after a high latency
+# The baseline of a model is its usual latency and the most requests that were in flight with such a latency.
+SIMILAR_LATENCY, HIGH_LATENCY = 1.3, 2.0  # factors of the baseline's latency
+SIMILAR_CONCURRENCY = 1.25  # factor of the baseline's requests in flight
+LATENCY_CUT = 0.8  # factor of the concurrency limit after a high latency
 MAX_MODELS = 50  # models whose latencies are kept
 
 ValueType = TypeVar("ValueType")
@@ -64,7 +66,7 @@ def adjust(state: PaceState, report: PaceReport, settings: PaceSettings, *, now:
 
     Args:
         state: the state after the last report of any session.
-        report: what a session saw.
+        report: requests and answers of a session since its last report.
         settings: the settings of the provider.
         now: seconds since 1970.
     """
@@ -85,9 +87,9 @@ def adjust(state: PaceState, report: PaceReport, settings: PaceSettings, *, now:
 
 
 def compute_limit(state: PaceState, settings: PaceSettings) -> int:
-    """Return the concurrency limit: the learned one, or less if the allowed requests per minute need less.
+    """Return the concurrency limit: the learned one, or less if the rate needs less.
 
-    At a given rate, `latency * rate / 60` requests are in flight on average. The limit allows 30 % and 2 requests more.
+    At a rate per minute, `latency * rate / 60` requests are in flight on average. The limit allows 30 % and 2 more.
     """
     if not settings.adaptive:
         return settings.max_concurrency
@@ -99,7 +101,7 @@ def compute_limit(state: PaceState, settings: PaceSettings) -> int:
 
 
 def compute_share(state: PaceState, settings: PaceSettings, session: str) -> int:
-    """Return how many requests a session may have in flight: what the others leave, but at least an equal share.
+    """Return how many requests a session may have in flight: what the other sessions leave, at least an equal share.
 
     Without adaptive mode, the result is the whole limit, since the claims of trials enforce it over all workers.
     """
@@ -110,7 +112,7 @@ def compute_share(state: PaceState, settings: PaceSettings, session: str) -> int
 
 
 def compute_rate(state: PaceState, settings: PaceSettings) -> float | None:
-    """Return how many requests per minute may be sent; None without a limit. Tokens are not considered."""
+    """Return how many requests per minute may be sent, without regard to tokens; None if there is no limit."""
     rates = []
     if settings.requests_per_minute:
         rates.append(PACE_MARGIN * settings.requests_per_minute)
@@ -120,7 +122,10 @@ def compute_rate(state: PaceState, settings: PaceSettings) -> float | None:
 
 
 def compute_intervals(state: PaceState, settings: PaceSettings) -> tuple[float, float]:
-    """Return the seconds between two requests by the limits of requests and of tokens; 0 for no limit."""
+    """Return the seconds between two requests by the limit of requests and by the limit of tokens.
+
+    Each is 0 if there is no limit. The second is also 0 before the first answer, since the tokens are unknown then.
+    """
     rate = compute_rate(state, settings)
     request_seconds = 60 / rate if rate else 0.0
     tokens = settings.tokens_per_minute
@@ -129,10 +134,10 @@ def compute_intervals(state: PaceState, settings: PaceSettings) -> tuple[float, 
 
 
 def _follow_curve(part: float, start: float) -> float:
-    """Return the factor of a limit after `part` of the curve's time: flat at first, then ever steeper.
+    """Return the factor by which a limit is multiplied: it rises slowly at first, then faster and faster.
 
     Args:
-        part: time of use divided by the time of the curve; more than 1 after it.
+        part: time of use divided by CURVE_SECONDS or RATE_CURVE_SECONDS; it may exceed 1.
         start: factor at the start.
     """
     return start + CURVE_SHARE * part**3
@@ -143,8 +148,8 @@ def _compute_learned_rate(state: PaceState, rate: float) -> float:
 
 
 def _add_report(state: PaceState, report: PaceReport, now: float) -> PaceState:
-    """Return the state with the figures of a report; limits are unchanged."""
-    seconds = [item for item in state.seconds if item[0] > now - WINDOW_SECONDS]
+    """Return the state with the figures of a report. Limits do not change."""
+    seconds = [counts for counts in state.seconds if counts[0] > now - WINDOW_SECONDS]
     begins_without_rate = not seconds and state.rate is None
     tentative_until = now + WINDOW_SECONDS if begins_without_rate else state.tentative_until
     others = state.count_others(report.session)
@@ -154,11 +159,15 @@ def _add_report(state: PaceState, report: PaceReport, now: float) -> PaceState:
     answered_in_flight = min(report.answered_in_flight + others, math.ceil(state.limit)) if report.answers else 0
     if seconds and seconds[-1][0] == int(now):
         second, old_accepted, old_rejected, in_flight = seconds.pop()
-        item = (second, old_accepted + accepted, old_rejected + rejected, max(in_flight, answered_in_flight))
-        seconds.append(item)
+        counts = (second, old_accepted + accepted, old_rejected + rejected, max(in_flight, answered_in_flight))
+        seconds.append(counts)
     elif report.sent or rejected or report.answers:
         seconds.append((int(now), accepted, rejected, answered_in_flight))
-    sessions = {name: item for name, item in state.sessions.items() if item[1] > now - SESSION_TIMEOUT_SECONDS}
+    sessions = {
+        name: (in_flight, reported_at)
+        for name, (in_flight, reported_at) in state.sessions.items()
+        if reported_at > now - SESSION_TIMEOUT_SECONDS
+    }
     sessions[report.session] = (report.in_flight, now)
     since, answers, rejections, in_flight = state.point
     latency, tokens = state.latency, state.tokens_per_request
@@ -191,8 +200,9 @@ def _handle_rejection(
 ) -> PaceState:
     """Return the state after a rejection.
 
-    A rejection lowers either the rate or the concurrency limit. It lowers neither without adaptive mode, if it belongs
-    to the last overload, if rejections are steady, or if few requests find the provider unavailable.
+    A rejection lowers the rate or the concurrency limit, or, after few requests, only pauses requests. It changes no
+    limit without adaptive mode, if it belongs to the last overload, if rejections are steady, or if a 503 or 529 is as
+    rare as MAX_UNAVAILABLE_SHARE.
     """
     if rejection.wait_seconds:
         state = replace(state, held_until=max(state.held_until, now + rejection.wait_seconds))
@@ -211,7 +221,7 @@ def _handle_rejection(
 
 
 def _limit_concurrency(state: PaceState, limit: float, now: float, *, hold_seconds: float) -> PaceState:
-    """Return the state with this concurrency limit, and with a pause of `hold_seconds` from now."""
+    """Return the state with this concurrency limit and a pause of at least `hold_seconds` from now."""
     is_repeated = now - state.overloaded_at < REPEATED_SECONDS
     return replace(
         state,
@@ -229,12 +239,12 @@ def _limit_concurrency(state: PaceState, limit: float, now: float, *, hold_secon
 
 
 def _limit_rate(state: PaceState, rejection: Rejection, now: float) -> PaceState:
-    """Return the state with a lower rate, and with the concurrency limit that it had before this overload.
+    """Return the state with a lower rate, and with the concurrency limit as it was before this overload.
 
-    After few requests no rate is learned. If the answer asks for no wait, the pause after a new rate lasts until the
-    oldest accepted requests are more than a minute old, but no longer than they are old now, and at least a second.
-    While the last minute still has more requests than the rate allows, the rate may be right already, and only the
-    pause becomes longer.
+    No rate is learned from fewer than MIN_RATE_REQUESTS. If the answer asks for no wait, the pause after a new rate
+    lasts until the oldest accepted requests of the last minute are older than a minute, at most as long as their age
+    now, and at least a second. The rate does not fall if more requests than it were accepted in the last minute: it may
+    be right, and the requests were sent before it was learned.
     """
     is_repeated = now - state.rate_limited_at < RATE_REPEATED_SECONDS
     rate, accepted = state.rate, float(state.accepted_per_minute)
@@ -265,7 +275,7 @@ def _limit_rate(state: PaceState, rejection: Rejection, now: float) -> PaceState
 
 
 def _forget_disproved_rate(state: PaceState, report: PaceReport, now: float) -> PaceState:
-    """Return the state without its rate if the rate is tentative and more requests than it were accepted."""
+    """Return the state without its rate if the rate is tentative and more requests were accepted in a minute."""
     if state.rate is None or now >= state.tentative_until:
         return state
     in_flight = report.in_flight + state.count_others(report.session)
@@ -275,7 +285,7 @@ def _forget_disproved_rate(state: PaceState, report: PaceReport, now: float) -> 
 
 
 def _grow(state: PaceState, report: PaceReport, now: float) -> PaceState:
-    """Return the state with those limits raised that are in use."""
+    """Return the state with higher limits; a limit rises only if it was in use since the last report."""
     if not report.answers or now < state.held_until:
         return state
     elapsed = min(now - state.updated_at, MAX_STEP_SECONDS)
@@ -294,7 +304,7 @@ def _grow(state: PaceState, report: PaceReport, now: float) -> PaceState:
 def _check_latency(state: PaceState, report: PaceReport, now: float) -> PaceState:
     """Return the state after the latencies of a report.
 
-    The limit falls if a model answers much more slowly than before with more requests in flight.
+    The concurrency limit falls if a model answers much more slowly than before, with more requests in flight.
     """
     in_flight = report.peak + state.count_others(report.session)
     for model, (count, seconds) in report.latencies.items():
@@ -320,18 +330,18 @@ def _compare_latency(state: PaceState, model: str, latency: float, in_flight: in
     """
     baseline, baseline_in_flight = state.baselines.get(model, (latency, in_flight))
     if latency <= SIMILAR_LATENCY * baseline:
-        newest = (min(latency, baseline), max(in_flight, baseline_in_flight))
+        new_baseline = (min(latency, baseline), max(in_flight, baseline_in_flight))
     elif in_flight <= baseline_in_flight:  # the model has become slower for another reason
-        newest = (latency, in_flight)
+        new_baseline = (latency, in_flight)
     else:
-        newest = (baseline, baseline_in_flight)
+        new_baseline = (baseline, baseline_in_flight)
         has_more_in_flight = in_flight > SIMILAR_CONCURRENCY * baseline_in_flight
         is_repeated = now - state.overloaded_at < REPEATED_SECONDS
         if latency > HIGH_LATENCY * baseline and has_more_in_flight and not is_repeated:
             limit = max(float(baseline_in_flight), LATENCY_CUT * min(state.limit, in_flight))
             state = _limit_concurrency(state, min(limit, state.limit), now, hold_seconds=0.0)
-    return replace(state, baselines=_keep_newest({**state.baselines, model: newest}))
+    return replace(state, baselines=_keep_newest({**state.baselines, model: new_baseline}))
 
 
-def _keep_newest(items: dict[str, ValueType]) -> dict[str, ValueType]:
-    return dict(list(items.items())[-MAX_MODELS:])
+def _keep_newest(by_model: dict[str, ValueType]) -> dict[str, ValueType]:
+    return dict(list(by_model.items())[-MAX_MODELS:])

@@ -1,4 +1,4 @@
-"""Pacer of a worker session: requests wait in it until the rate control of the provider allows them."""
+"""Pacer of a worker session, in which requests wait until the rate control of the provider allows them."""
 
 import asyncio
 import time
@@ -15,7 +15,8 @@ from toolbench.providers.http.rate_limit_headers import parse_rate_limits
 from toolbench.providers.http.retry_delay import parse_retry_after
 
 REPORT_SECONDS = 0.5
-# Longest pause of all requests after a Retry-After; a single retry waits for at most 60 s (retry_delay).
+# Longest time for which Retry-After pauses all requests of the session. A trial waits at most 60 s for its own retry
+# (`retry_delay`).
 MAX_PAUSE_SECONDS = 3600.0
 OVERLOAD_STATUSES = (429, 503, 529)
 
@@ -25,8 +26,8 @@ _SentFuture = asyncio.Future[PacedRequest]
 class Pacer:
     """Queue of the requests of one worker session, in the order in which they arrive.
 
-    No request waits and no statement is executed while the provider has a fixed concurrency limit and no limit of
-    requests or tokens per minute.
+    If the provider has a fixed concurrency limit and no limit of requests or tokens per minute, no request waits and no
+    statement is executed.
     """
 
     def __init__(self, provider_id: int, database: DatabaseThread) -> None:
@@ -43,7 +44,7 @@ class Pacer:
         return self._schedule.settings.is_active
 
     def set_settings(self, settings: PaceSettings) -> None:
-        """Follow the settings of the provider from now on."""
+        """Use these settings of the provider from now on."""
         if settings != self._schedule.settings:
             self._schedule.set_settings(settings)
             self._is_report_due.set()
@@ -73,9 +74,10 @@ class Pacer:
         self._has_changed.set()
 
     def read_result(self, step: ExchangeStep, model: str) -> RequestResult | None:
-        """Return what an exchange says about the load of the provider; None without a response.
+        """Return what an exchange shows about the load of the provider; None if it has no response.
 
-        A limit asks for a pause if less of it remains than the requests in flight are expected to need.
+        A limit in the response headers asks for a pause if less of it remains than the requests in flight are expected
+        to need. Each is expected to need as many tokens as this exchange.
         """
         if step.status is None:
             return None
@@ -112,7 +114,8 @@ class Pacer:
         """Release all requests that may be sent now.
 
         Returns:
-            The seconds until the next one; None if none waits or the next one depends on a change of the schedule.
+            The seconds until the next one may be sent; None if no request waits, or if the next one has to wait for a
+            change of the schedule.
         """
         while self._waiting:
             if self._waiting[0].done():  # cancelled
@@ -144,10 +147,10 @@ class Pacer:
             self._schedule.add_send_times([now + delay for delay in delays], now, settings)
 
     async def report(self) -> None:
-        """Share reports with the other sessions and follow the limits, until the task is cancelled.
+        """Share reports with the other sessions and follow the new limits, until the task is cancelled.
 
-        A report is due REPORT_SECONDS after the last one, or at once if the limits may have to change. Without
-        activity, no report is shared.
+        A report is due REPORT_SECONDS after the last one, or at once if the limits may have to change. If no request
+        waits, is in flight or was answered, no report is shared, unless the session has no limits yet.
         """
         while True:
             with suppress(TimeoutError):

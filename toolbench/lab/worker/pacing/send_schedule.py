@@ -1,6 +1,6 @@
 """Schedule of one worker session: when the next request may be sent, and what the answers showed.
 
-It uses no clock and no database: the caller passes the time in seconds, always by the same clock.
+The schedule uses no clock and no database. The caller passes each time in seconds, always by the same clock.
 """
 
 from collections import deque
@@ -14,8 +14,8 @@ HOLD_SECONDS = 0.5
 # After a pause, requests are sent at intervals for a while, so that few are rejected if the provider is still
 # overloaded.
 SPACING_SECONDS = 0.1  # time between two of these requests
-SPACED_SECONDS = 1.0  # time after the end of the pause in which they are sent so
-MAX_AGE_SECONDS = 1.0  # age of a reserved time to send that can still be used; older ones would make a burst
+SPACED_SECONDS = 1.0  # time after the end of the pause in which requests are sent at these intervals
+MAX_AGE_SECONDS = 1.0  # reserved send times that are longer ago are dropped, since using them would cause a burst
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,12 @@ class SessionPace:
     """Limits of a worker session until its next report.
 
     Attributes:
-        in_flight: most requests that it may have in flight.
+        in_flight: most requests that the session may have in flight.
         held_seconds: time from now in which it sends nothing.
-        request_seconds, token_seconds: seconds between two requests over all sessions, by the requests and by the
-            tokens per minute; 0 for no limit.
-        pauses_after_rejection: whether, with adaptive concurrency, it sends nothing for HOLD_SECONDS after a rejection
-            with status 429 that asks for no wait.
+        request_seconds: seconds between two requests of any sessions, by the limit of requests per minute; 0 for none.
+        token_seconds: the same by the limit of tokens per minute.
+        pauses_after_rejection: whether, with adaptive concurrency, the session sends nothing for HOLD_SECONDS after a
+            rejection with status 429 that asks for no wait.
     """
 
     in_flight: int
@@ -39,7 +39,7 @@ class SessionPace:
 
     @property
     def has_rate(self) -> bool:
-        """Whether the time to send each request has to be reserved."""
+        """Whether a send time has to be reserved for each request."""
         return bool(self.request_seconds or self.token_seconds)
 
 
@@ -48,6 +48,7 @@ class PacedRequest:
     """A request in flight.
 
     Attributes:
+        sent_at: time at which it was sent.
         in_flight: requests of the session in flight when it was sent, itself included.
     """
 
@@ -57,14 +58,14 @@ class PacedRequest:
 
 @dataclass(frozen=True, slots=True)
 class RequestResult:
-    """What the answer to a request says about the load of the provider.
+    """What the answer to a request shows about the load of the provider.
 
     Attributes:
-        model: name of the model; "" if the latency is not counted, because the answer was not readable.
+        model: name of the model; "" for an unreadable answer, whose latency is not counted.
         tokens: tokens of the request and its answer.
-        is_rejection: whether the provider is overloaded (429, 503 or 529).
-        is_limit: whether a rejection names a limit (429).
-        wait_seconds: wait that a rejection asks for; None if it asks for none.
+        is_rejection: whether the answer has status 429, 503 or 529.
+        is_limit: whether a rejection names a limit, that is, has status 429.
+        wait_seconds: wait that a rejection asks for, by Retry-After or else `pause_seconds`; None if it asks for none.
         pause_seconds: time until a limit is reset, if the headers say that less of it remains than the requests in
             flight need; else 0.
     """
@@ -79,7 +80,7 @@ class RequestResult:
 
 @dataclass(slots=True)
 class SendSchedule:
-    """The requests of one session that are in flight, and the times at which further ones may be sent.
+    """Requests of one session that are in flight, and the times at which further ones may be sent.
 
     Attributes:
         session: name of the session.
@@ -107,9 +108,9 @@ class SendSchedule:
     _has_waited: bool = False
 
     def set_settings(self, settings: PaceSettings) -> None:
-        """Follow new settings. After a change of a limit per minute, nothing is sent before the next report.
+        """Use new settings. After a change of a limit per minute, nothing is sent before the next report.
 
-        Times that were reserved under the earlier limits are dropped.
+        Send times that were reserved under the earlier limits are dropped.
         """
         if settings.rate_limits != self.settings.rate_limits:
             self._send_times.clear()
@@ -120,8 +121,8 @@ class SendSchedule:
         """Return the seconds until the next request may be sent.
 
         Returns:
-            None if that depends on a call of another method: the limits or times to send are missing, or a request has
-            to end.
+            The seconds; None if another method has to be called first: the limits or send times are missing, or a
+            request in flight has to end.
         """
         if self.pace is None or self.in_flight >= self.pace.in_flight:
             return None
@@ -135,9 +136,9 @@ class SendSchedule:
         return max(0.0, earliest - now)
 
     def count_missing_times(self, waiting: int) -> int:
-        """Return how many send times to reserve for `waiting` requests; 0 if reserved ones are left or none is needed.
+        """Return how many send times to reserve for `waiting` requests; 0 if some are left or none are needed.
 
-        Only as many are reserved as are used within about MAX_AGE_SECONDS / 2.
+        At most as many are reserved as are used within about MAX_AGE_SECONDS / 2.
         """
         if self.pace is None or not self.pace.has_rate or self._send_times:
             return 0
@@ -145,9 +146,9 @@ class SendSchedule:
         return max(0, min(waiting, self.pace.in_flight - self.in_flight, 1 + int(MAX_AGE_SECONDS / 2 / interval)))
 
     def add_send_times(self, times: Iterable[float], now: float, settings: PaceSettings) -> None:
-        """Add times to send that were reserved under these settings.
+        """Add send times that were reserved under these settings.
 
-        They are ignored if a limit per minute has changed since.
+        The times are ignored if a limit per minute has changed since then.
         """
         if settings.rate_limits != self.settings.rate_limits:
             return
@@ -174,7 +175,7 @@ class SendSchedule:
         Args:
             sent: the request, as `start` returned it.
             result: what its answer showed; None if it was never sent or got no answer.
-            now: the time.
+            now: the time in seconds.
 
         Returns:
             Whether the next report is due at once.
@@ -201,11 +202,11 @@ class SendSchedule:
         return result.pause_seconds > 0
 
     def has_activity(self) -> bool:
-        """Return whether a request is in flight or was answered since the last report."""
+        """Return whether a request is in flight, or was answered or rejected since the last report."""
         return bool(self.in_flight or self._answers or self._rejections)
 
     def take_report(self, now: float) -> PaceReport:
-        """Return the report of the time since the last one, and begin the next."""
+        """Return the report since the last one, and begin the next one."""
         report = PaceReport(
             session=self.session,
             in_flight=self.in_flight,
@@ -227,9 +228,9 @@ class SendSchedule:
         return report
 
     def set_pace(self, pace: SessionPace, now: float, settings: PaceSettings) -> None:
-        """Follow new limits, the database's answer to a report under these settings.
+        """Use new limits, which the database returned for a report under these settings.
 
-        They are ignored if a limit per minute has changed since the report.
+        The limits are ignored if a limit per minute has changed since the report.
         """
         if settings.rate_limits != self.settings.rate_limits:
             return
