@@ -3,14 +3,14 @@
 - The concurrency limit grows with each answer until the first overload, by at most half when each of the requests in
   flight is answered. After an overload, it stays almost the same for about a minute and then rises faster and faster
   (the cubic curve of TCP CUBIC).
-- A rejection means too many requests in flight if their number was not clearly below the highest number that was
-  accepted lately. The concurrency limit then falls below the number in flight.
+- A rejection means too many requests in flight if their number was close to the highest number that was accepted
+  lately, or above it. The concurrency limit then falls below the number in flight.
 - Otherwise, a rejection means too many requests per minute. If at least ten requests were accepted in the last 60
   seconds, their number becomes the limit of requests per minute, the rate, which then rises along a similar curve. If
   fewer were accepted, requests only pause, twice as long with each further rejection.
 - In the first minute of requests, the rate is tentative, since the reason of the rejection may also be a limit for a
   shorter time or a short overload. If more requests than the rate are accepted in 60 seconds, the rate is forgotten.
-- Rejections that occur as often at low load do not change the limits (`steady_rejections`).
+- Rejections that are as frequent at low load as at high load do not change the limits (`steady_rejections`).
 - Latency that doubles while more requests are in flight lowers the concurrency limit.
 """
 
@@ -33,7 +33,7 @@ CURVE_SHARE = 0.03  # see CURVE_SECONDS and RATE_CURVE_SECONDS
 MAX_UNAVAILABLE_SHARE = 0.03
 # A rejection means too many requests per minute if the number in flight is at most this share of the highest number
 # that was accepted lately or, if it is higher, of the limit after the last overload. A repeated overload also
-# multiplies the concurrency limit by it.
+# multiplies the concurrency limit by this share.
 PROVEN_SHARE = 0.9
 REACTION_SECONDS = 0.5  # time until all sessions know of an overload
 REPEATED_SECONDS = 10.0  # a further overload within this time lowers the limit more
@@ -200,9 +200,9 @@ def _handle_rejection(
 ) -> PaceState:
     """Return the state after a rejection.
 
-    A rejection lowers the rate or the concurrency limit, or, after few requests, only pauses requests. It changes no
-    limit without adaptive mode, if it belongs to the last overload, if rejections are steady, or if a 503 or 529 is as
-    rare as MAX_UNAVAILABLE_SHARE.
+    A rejection lowers the rate or the concurrency limit. It lowers neither without adaptive mode, if it belongs to the
+    last overload, if rejections are steady, or if its status is 503 or 529 and at most MAX_UNAVAILABLE_SHARE of the
+    requests were rejected.
     """
     if rejection.wait_seconds:
         state = replace(state, held_until=max(state.held_until, now + rejection.wait_seconds))

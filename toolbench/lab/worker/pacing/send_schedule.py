@@ -48,7 +48,7 @@ class PacedRequest:
     """A request in flight.
 
     Attributes:
-        sent_at: time at which it was sent.
+        sent_at: time at which it was sent, in seconds by the caller's clock.
         in_flight: requests of the session in flight when it was sent, itself included.
     """
 
