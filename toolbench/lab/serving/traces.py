@@ -17,7 +17,7 @@ from toolbench.lab.worker.database_thread import is_unavailable, open_cursor
 
 TRACES_PER_PAGE = 100
 TRACES_PER_DELETION = 500  # most traces that one transaction deletes, so that it holds no lock for long
-MAX_DELETIONS = 20  # most of these transactions in one sweep
+MAX_DELETIONS = 20  # highest number of these transactions in one sweep
 MAX_KEPT_BYTES = 1 << 20  # bytes that are kept of one body; a longer body is truncated
 SUCCESS_STATUS = 200
 TRAFFIC_DIALECTS = ("chat", "responses")  # wire formats whose bodies, if not streamed, can be read as recorded traffic
@@ -69,9 +69,8 @@ class TracesRefusedError(Exception):
 def write_traces(traces: Sequence[GatewayTrace]) -> None:
     """Insert traces.
 
-    Traces without an id get one, so that the call can be repeated: traces that are stored already are skipped, for
-    instance if only the database's answer was lost. If the database refuses the traces together, each is inserted by
-    itself.
+    Traces without an id get one first. So the call can be repeated if the database's answer was lost: traces that are
+    stored already are skipped. If the database refuses the traces together, each is inserted by itself.
 
     Raises:
         TracesRefusedError: the database refused some traces; the others are stored.
@@ -185,8 +184,8 @@ class NoDraftError(Exception):
 def can_make_draft(trace: GatewayTrace) -> bool:
     """Return whether a draft of a test case can be created from the trace.
 
-    The request must have succeeded. Stored must be either its `traffic_line` or its complete bodies in a form that can
-    be read as recorded traffic.
+    The request must have succeeded. Either its `traffic_line` must be stored, or its complete bodies in a form that
+    can be read as recorded traffic.
     """
     bodies = trace.client_request, trace.client_response
     has_bodies = all(body is not None and len(body) < MAX_KEPT_BYTES for body in bodies)

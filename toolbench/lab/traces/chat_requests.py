@@ -9,7 +9,7 @@ from toolbench.engine.strict_json import get_object
 from toolbench.engine.types import JsonObject, Message
 
 _CONTENT_FIELDS = ("messages", "input", "prompt", "system", "instructions", "tools", "functions")
-_NEW_ROLES = {"developer": "system", "function": "tool"}  # by the role that is replaced
+_CHAT_ROLES = {"developer": "system", "function": "tool"}  # role in the result, by role in the stored message
 _BLOCK_TYPES_WITHOUT_TEXT = ("tool_result", "tool_use", "thinking", "redacted_thinking")
 
 
@@ -80,7 +80,7 @@ def _list_answers(answer: JsonObject) -> tuple[Message, ...]:
 
 
 def build_chat_call(call_id: object, name: object, arguments: object) -> JsonObject:
-    """Return a call of an assistant message. Arguments that are no string are written as JSON, None as `{}`."""
+    """Return a call of an assistant message. Arguments that are no string are written as JSON; None becomes `{}`."""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False, default=str)
     function = {"name": str(name or ""), "arguments": text}
     return {"id": str(call_id or ""), "type": "function", "function": function}
@@ -102,8 +102,7 @@ def _iter_messages(request: JsonObject) -> Iterator[Message]:
 def _split_message(message: JsonObject) -> Iterator[Message]:
     """Yield a message for each tool result in the blocks of a message, then one for its text and calls.
 
-    The last one is omitted if it has neither text nor calls and a block of the message has one of the
-    _BLOCK_TYPES_WITHOUT_TEXT.
+    The message for text and calls is omitted if it would be empty and a block has one of the _BLOCK_TYPES_WITHOUT_TEXT.
     """
     role = str(message.get("role") or "")
     content = message.get("content")
@@ -113,7 +112,7 @@ def _split_message(message: JsonObject) -> Iterator[Message]:
             yield _build_result(block.get("tool_use_id"), block.get("content"))
     text_blocks = [block for block in blocks if block.get("type") not in _BLOCK_TYPES_WITHOUT_TEXT]
     chat_message: Message = {
-        "role": _NEW_ROLES.get(role, role),
+        "role": _CHAT_ROLES.get(role, role),
         "content": "\n".join(_iter_texts(text_blocks if blocks else content)),
     }
     calls = list(_iter_calls(message, blocks))

@@ -16,8 +16,8 @@ MAX_PACKED_BYTES = 1 << 20  # of the steps of one trace
 def pack_steps(steps: Sequence[ExchangeStep]) -> bytes | None:
     """Return the steps of a request as JSON.
 
-    If a model fails and the gateway tries a further one, the driver starts again with the first number of turns and
-    steps and at 0 ms. In the result, numbers and times continue those of the model before.
+    If a model fails and the gateway tries a further one, the driver counts turns, steps and milliseconds from the start
+    again. In the result, numbers and times continue those of the model before.
 
     Args:
         steps: steps in the order in which their requests were sent.

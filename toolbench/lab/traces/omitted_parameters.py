@@ -23,7 +23,7 @@ class OmissionNote:
 
 
 def parse_omitted_parameters(stored: object) -> tuple[OmissionNote, ...]:
-    """Parse `Trial.left_out`. Rows without the name of an optional parameter, as in an imported run, are ignored."""
+    """Parse `Trial.left_out`, which may be imported. Rows that do not name an optional parameter are ignored."""
     rows = stored if isinstance(stored, list) else []
     return tuple(_parse_row(row) for row in rows if isinstance(row, Mapping) and row.get("name") in OPTIONAL_PARAMETERS)
 
