@@ -20,7 +20,7 @@ FailureHandler = Callable[[str, Exception], Awaitable[None]]
 class ExponentialBackoff:
     """Pauses between the attempts of a job that fails: each twice the one before, up to MAX_PAUSE_SECONDS.
 
-    The first pause later than RESET_SECONDS after the end of the last one is MIN_PAUSE_SECONDS long again.
+    If the last pause ended more than RESET_SECONDS ago, the next one is MIN_PAUSE_SECONDS long again.
     """
 
     def __init__(self) -> None:

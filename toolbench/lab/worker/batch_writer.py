@@ -121,7 +121,7 @@ class BatchWriter:
         self._has_writes.set()
 
     def _rewrite_incomplete(self, incomplete: Sequence[OutcomeWrite]) -> None:
-        """Queue outcomes whose steps the database has lost again, and all steps of their trials before them."""
+        """Queue outcomes once more because the database has lost steps of their trials; queue all these steps first."""
         for outcome in incomplete:
             logger.warning("Trial %s: the database has lost some of its steps, all are written again", outcome.trial_id)
             for step in outcome.steps:

@@ -1,4 +1,4 @@
-"""Ends of runs, and of queued trials whose run was cancelled or whose provider was deleted."""
+"""Ending and reopening of runs, and ending of queued trials whose run was cancelled or whose provider was deleted."""
 
 from django.db import connection, transaction
 
@@ -31,7 +31,7 @@ def finish_runs() -> tuple[int, ...]:
 
 
 def reopen_runs() -> tuple[int, ...]:
-    """Set finished runs that have trials which are not done to running; return the ids of these runs.
+    """Set the state of finished runs to running if they have trials that are not done; return the ids of these runs.
 
     Deleted runs stay finished.
     """

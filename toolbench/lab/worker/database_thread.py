@@ -67,7 +67,7 @@ class DatabaseThread:
         After one of the UNAVAILABLE_ERRORS, the next function gets a new connection.
 
         Raises:
-            StatementRefusedError: the function raised one of the UNAVAILABLE_ERRORS that is not temporary.
+            StatementRefusedError: the function raised one of the UNAVAILABLE_ERRORS, but the error is not temporary.
             Exception: any other exception of the function.
         """
         loop = asyncio.get_running_loop()

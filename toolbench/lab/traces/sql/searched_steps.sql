@@ -1,4 +1,5 @@
--- Select what the search texts of trials are built from: the first request of each trial and the arguments of its calls.
+-- Select the bytes from which the search texts of trials are built: the first request of each trial and the arguments
+-- of its calls.
 --
 -- Parameters: ids: ids of trials; argument_bytes: number of bytes to read of the arguments of each call.
 -- Returns: trial id, tool name ("" for the request), bytes; sorted by trial and step.
