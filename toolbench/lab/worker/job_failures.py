@@ -48,7 +48,7 @@ def record_failures(job: str, provider_id: int | None = None) -> Iterator[None]:
     """Log and count an exception of the block instead of raising it. Do not use it inside a transaction.
 
     Raises:
-        django.db.Error: the exception of the block, if the database cannot be reached; it is neither logged nor counted.
+        django.db.Error: the exception of the block, neither logged nor counted, if the database cannot be reached.
     """
     try:
         yield
