@@ -135,15 +135,15 @@ class SendSchedule:
             earliest = max(earliest, self._send_times[0])
         return max(0.0, earliest - now)
 
-    def count_missing_times(self, waiting: int) -> int:
-        """Return how many send times to reserve for `waiting` requests; 0 if some are left or none are needed.
+    def count_missing_times(self, waiting_count: int) -> int:
+        """Return how many send times to reserve for the waiting requests; 0 if some are left or none are needed.
 
         At most as many are reserved as are used within about MAX_AGE_SECONDS / 2.
         """
         if self.pace is None or not self.pace.has_rate or self._send_times:
             return 0
         interval = max(self.pace.request_seconds, self.pace.token_seconds)
-        return max(0, min(waiting, self.pace.in_flight - self.in_flight, 1 + int(MAX_AGE_SECONDS / 2 / interval)))
+        return max(0, min(waiting_count, self.pace.in_flight - self.in_flight, 1 + int(MAX_AGE_SECONDS / 2 / interval)))
 
     def add_send_times(self, times: Iterable[float], now: float, settings: PaceSettings) -> None:
         """Add send times that were reserved under these settings.
