@@ -1,4 +1,4 @@
-"""Chips of the pages of results: choices of models, profiles, strategies, scenarios and days."""
+"""Filter chips of the pages of results: choices of models, profiles, strategies, scenarios and days."""
 
 from dataclasses import dataclass
 
@@ -11,11 +11,11 @@ _LABELS = {"model": "Models", "profile": "Profiles", "strategy": "Strategies", "
 
 @dataclass(frozen=True, slots=True)
 class FilterChip:
-    """Values of one parameter of which the user can choose several.
+    """URL parameter of which the user can choose several values.
 
     Attributes:
         name: name of the parameter in the query string.
-        options: (value, whether it is chosen), also for chosen values without trials.
+        options: (value, whether it is chosen) pairs, sorted by value; chosen values without trials are included.
     """
 
     name: str
@@ -40,7 +40,7 @@ class FilterChips:
     Attributes:
         after: first day in ISO form; "" without one.
         before: last day in ISO form; "" without one.
-        upto: primary key of the newest run that a frozen address shows; None for another address.
+        upto: primary key of the newest run that a frozen address shows; None for other addresses.
     """
 
     chips: tuple[FilterChip, ...]
@@ -54,7 +54,7 @@ def get_filter_chips(chosen: ResultFilter, *, scope: str, runs: tuple[int, ...] 
 
     Args:
         chosen: filter of the page.
-        scope: SIMULATED for simulated runs, IMPORTED for imported runs, any other value for measured runs.
+        scope: SIMULATED for simulated runs, IMPORTED for imported runs, any other value for runs of real models.
         runs: primary keys of the chosen runs, for which `scope` is ignored; empty for all runs of the scope.
     """
     offered = list_choices(simulated=scope == SIMULATED, imported=scope == IMPORTED, runs=runs)

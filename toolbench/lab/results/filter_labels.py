@@ -1,4 +1,4 @@
-"""Labels of the parameters of pages of results."""
+"""Labels of the URL parameters of pages of results."""
 
 import re
 
@@ -52,7 +52,7 @@ _LABELS = {
     "demo": "Scope",
     "imported": "Scope",
 }
-_SIDE_PARAMETER = re.compile(rf"([{SIDE_LETTERS}])_([a-z]+)")
+_SIDE_PARAMETER = re.compile(rf"([{SIDE_LETTERS}])_([a-z]+)")  # such as b_model, the model of the second side
 
 
 def find_filter_label(name: str) -> str:

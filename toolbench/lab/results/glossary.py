@@ -10,7 +10,7 @@ from django.utils.text import slugify
 from toolbench.installation import ASSETS
 
 CODE_SECTION = "Code"  # of terms that no page uses
-_LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
+_LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")  # Markdown such as [drift test](trend.md#drift-test)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,11 @@ class GlossaryTerm:
 
     @property
     def anchor(self) -> str:
-        """Return the fragment of the page Help at which the term stands: its first name."""
+        """Return the fragment that leads to the term on the page Help, such as `cell`, made from its first name."""
         return slugify(self.name.partition(",")[0])
 
     def matches(self, words: list[str]) -> bool:
-        """Return whether name, meaning or stored name contain all words, which are in lower case."""
+        """Return whether each word is in the name, meaning or stored name; the words must be in lower case."""
         text = f"{self.name} {self.meaning} {self.stored_as}".lower()
         return all(word in text for word in words)
 
@@ -46,14 +46,14 @@ def read_glossary() -> dict[str, tuple[GlossaryTerm, ...]]:
 
 
 def find_terms(text: str) -> tuple[GlossaryTerm, ...]:
-    """Return the terms that contain all words of a text, those whose name contains the whole text first."""
+    """Return the terms with all words of a text, ignoring case; first those whose name contains the whole text."""
     words = text.lower().split()
     found = [term for terms in read_glossary().values() for term in terms if term.matches(words)] if words else []
     return tuple(sorted(found, key=lambda term: text.strip().lower() not in term.name.lower()))
 
 
 def _iter_terms(table: str) -> Iterator[GlossaryTerm]:
-    """Yield the terms of a Markdown table, whose first two lines are the heads of the columns."""
+    """Yield the terms of a Markdown table, whose first two lines are the column heads and a rule."""
     rows = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("|")]
     for name, meaning, stored_as in rows[2:]:
         yield GlossaryTerm(name.strip(), meaning.strip(), stored_as.strip())

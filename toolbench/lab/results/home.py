@@ -27,7 +27,7 @@ MAX_RECENT_RUNS = 5
 
 @dataclass(frozen=True, slots=True)
 class FailureHighlight:
-    """Failed trial that the home page links to."""
+    """A failed trial that the home page links to."""
 
     trial_id: int
     sentence: str
@@ -41,14 +41,14 @@ class HomePage:
     """Content of the home page.
 
     Attributes:
-        keys: API keys in environment variables.
-        servers: result of the last detection of local model servers, also for those that did not answer; empty if the
-            web server has not detected any yet.
+        keys: environment variables that contain an API key.
+        servers: result of the last detection of local model servers, also for those that did not answer; empty
+            without a detection since the web server started.
         server_titles: names of the kinds of local model servers that can be detected.
         templates: templates of the providers that can be connected.
-        connected: providers that are connected.
+        connected: providers that a user connected.
         published: the newest published matrix; None if none is loaded.
-        failures: newest failed trials of different failure classes, at most MAX_FAILURES_SHOWN.
+        failures: newest failed trials, one for each failure class, at most MAX_FAILURES_SHOWN.
         recent: newest runs with real models, without imported and demonstration runs.
         attention: problems to point out.
         has_worker: whether a worker has sent a heartbeat within a minute; without one, trials stay queued.

@@ -125,7 +125,7 @@ def test_failure_group_spans_runs_and_has_an_exemplar_and_nearest_pass(runs: tup
         group.scenario + group.place: group for group in get_failures(FailuresQuery(by="scenario")).groups.shown
     }
     schema_group = clusters["happy_path$.ops[].path · turn 1"]
-    assert (schema_group.count, schema_group.runs, count_linked_trials(schema_group.query)) == (2, 2, 2)
+    assert (schema_group.count, schema_group.run_count, count_linked_trials(schema_group.query)) == (2, 2, 2)
     exemplar = Trial.objects.get(pk=schema_group.exemplar)
     assert exemplar.run_id == runs[0].pk
     assert schema_group.nearest is not None

@@ -1,4 +1,4 @@
-"""Decision records: saved decisions with rule and evidence, and how current results differ."""
+"""Decision records: saved decisions with their rule and evidence, and how current results differ from them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,8 @@ from toolbench.lab.results.compare.warnings import SIMULATED
 from toolbench.lab.results.decide.page import DecidePage, DecideRow, get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
 
-_RETRY_COLUMNS = ("answers_429", "answers_5xx", "retries", "backoff_ms")  # empty in records of earlier versions
+# These columns are empty if the counts are incomplete, and in records that earlier versions saved.
+_RETRY_COLUMNS = ("answers_429", "answers_5xx", "retries", "backoff_ms")
 EXPORT_COLUMNS = (
     "configuration", "standing", "passed", "tried", "answered", "delivered_low", "delivered_high", "p95_ms_low",
     "p95_ms", "p95_ms_high", "cost_per_success", "on_front", "runs", "settings", "reasons",
@@ -52,12 +53,12 @@ class RecordChange:
 def save_record(
     query: DecideQuery, *, owner: AbstractBaseUser | None, title: str = "", note: str = ""
 ) -> DecisionRecord:
-    """Save the decision of the query as it is now.
+    """Save the current decision of a query.
 
     Args:
         query: scope and rule.
-        owner: user who saves it, or None.
-        title: its title, truncated to MAX_TITLE_CHARACTERS; "" for one that names the rule and the leader.
+        owner: user who saves the decision; None without a login.
+        title: title, truncated to MAX_TITLE_CHARACTERS. If it is "", the record gets one with the rule and the leader.
         note: a text of the user, truncated to MAX_NOTE_CHARACTERS.
     """
     page = get_decide_page(query)
@@ -92,24 +93,24 @@ def get_records(limit: int = 200) -> tuple[DecisionRecord, ...]:
 
 
 def find_leader_row(record: DecisionRecord) -> Mapping[str, Any] | None:
-    """Return the evidence of the leader; None if no configuration qualified."""
+    """Return the row of evidence of the leader; None if no configuration qualified."""
     return next((row for row in record.evidence if row["key"] == record.leader), None)
 
 
 def build_frozen_rate(row: Mapping[str, Any]) -> Rate:
     """Return the end-to-end success of a row of evidence.
 
-    Records of earlier versions of Toolbench lack some values: their interval is Wilson's over all trials, and it is
-    withheld if a reason names repeated answers.
+    Rows that earlier versions of Toolbench saved lack some values. Their interval is a Wilson interval over all trials,
+    and it is withheld if one of the reasons is `repeats`.
     """
-    repeats = any(reason["name"] == "repeats" for reason in row["reasons"])
+    has_repeats = any(reason["name"] == "repeats" for reason in row["reasons"])
     successes = row.get("delivered", row["passed"])
     pooled = PooledRate(
         share=row.get("share", successes / row["tried"] if row["tried"] else 0.0), low=row["low"], high=row["high"],
         k=successes, n=row["tried"], method=row.get("method", "Wilson"), error=row.get("error"),
     )  # fmt: skip
     return build_pooled_rate(
-        successes, row["tried"], pooled, distinct=row.get("distinct"), withheld=row.get("withheld", repeats)
+        successes, row["tried"], pooled, distinct=row.get("distinct"), withheld=row.get("withheld", has_repeats)
     )
 
 
@@ -117,7 +118,7 @@ def list_record_changes(record: DecisionRecord) -> tuple[RecordChange, ...]:
     """Return the differences between a record and the result of the same query now.
 
     Returns:
-        The differences, that of the decision's sentence first. A sentence that was only reworded is no difference.
+        The differences. That of the decision's sentence comes first; a mere rewording of the sentence is no difference.
     """
     page = get_decide_page(DecideQuery.from_query(QueryDict(record.query)))
     now_by_key = {row.assessment.measured.key: row_to_json(row) for row in page.rows}
@@ -165,7 +166,7 @@ def assessment_to_json(assessment: Assessment) -> dict[str, Any]:
 
 
 def export_record(record: DecisionRecord) -> ExportTable:
-    """Return the evidence as a table with the decision in its notes."""
+    """Return the evidence of a record as a table, with the decision in the notes of the table."""
     rule, limit_ms = record.rule, record.rule["within_ms"]
     limit = "no time limit" if limit_ms is None else f"p95 at most {limit_ms / 1000:g} s (upper bound)"
     notes = (
@@ -181,7 +182,7 @@ def export_record(record: DecisionRecord) -> ExportTable:
 
 
 def record_to_json(record: DecisionRecord) -> dict[str, Any]:
-    """Return the whole record as JSON values."""
+    """Return the record with its evidence as JSON values."""
     ids = {"id": record.pk, "created_at": record.created_at.isoformat(), "confirmation_run": record.confirmation_id}
     return ids | {name: getattr(record, name) for name in _RECORD_FIELDS}
 

@@ -34,7 +34,11 @@ class _TrialFigures:
     repeating: Set[int]
 
     def compute_cost(self, config_id: int) -> tuple[IntervalEstimate | None, str]:
-        """Return dollars per end-to-end success and their source; None and the reason if the cost is unknown."""
+        """Return dollars per end-to-end success and the source of the costs.
+
+        Returns:
+            None and the reason if the cost of a trial is unknown or there is no end-to-end success.
+        """
         costs = self.costs.get(config_id, CostSums())
         return estimate_cost_per_success(costs), costs.source
 

@@ -1,4 +1,4 @@
-"""Export of the frozen settings of a configuration for other programs.
+"""Export of a configuration for other programs: its frozen settings and the current address of its provider.
 
 API keys and header values are never exported, only the names of headers and of a key's environment variable.
 """
@@ -22,7 +22,7 @@ class SettingsFile:
     """An exported file.
 
     Attributes:
-        file: its name.
+        file: name of the file.
         title: title of its format, for a page.
     """
 
@@ -89,7 +89,7 @@ def build_exported_settings(config: RunConfig) -> ExportedSettings:
 
 
 def _build_api_prefix(config: RunConfig) -> str:
-    """Return the API prefix for the model without known secrets."""
+    """Return the API prefix for the model, with secrets masked; "/v1" without a provider."""
     if config.provider is None:
         return "/v1"
     masked_prefix = mask_address(config.provider.api_prefix, list_provider_secrets(config.provider))
@@ -97,7 +97,7 @@ def _build_api_prefix(config: RunConfig) -> str:
 
 
 def _build_base_url(config: RunConfig) -> str:
-    """Return the base URL without user name, password, query and known secrets.
+    """Return the base URL without user name, password and query, and with secrets masked.
 
     Without a stored base URL, the current address of the local server is used, or DEFAULT_BASE_URL if none is known.
     """

@@ -17,12 +17,16 @@ from toolbench.lab.metrics.scenario_versions import (
 from toolbench.lab.models import Trial
 
 FAILED_OUTCOMES = (Trial.Outcome.FAIL, Trial.Outcome.INFRA)
-_COUNT_NAMES: Mapping[str, str] = dict(zip(FINISHED_OUTCOMES, (f"sum_{name}" for name in FINISHED_COUNTS), strict=True))
+_SUM_NAME_BY_OUTCOME: Mapping[str, str] = dict(
+    zip(FINISHED_OUTCOMES, (f"sum_{name}" for name in FINISHED_COUNTS), strict=True)
+)
 
 
 @dataclass(frozen=True, slots=True)
 class FailureCounts:
-    """Counts of failed trials, by one version of the table of causes.
+    """Counts of failed trials, whose causes are those of one version of the table of causes.
+
+    Trials with an infrastructure error count as failed.
 
     Attributes:
         lines: counts of the trials with a cause that `version` gave, or with a failure class if failure classes are
@@ -30,13 +34,14 @@ class FailureCounts:
         tried: number of trials that passed, failed or had an infrastructure error, by model, in the versions of
             scenarios that the model's column counts. If `uncounted_failures` is not 0, only those that `version` has
             classified.
-        version: version of the table of causes: the current one if it has results or no version has any, else the
-            newest with results.
+        version: version of the table of causes: the current one if it has classified failed trials, or if no version
+            has; else the newest version that has.
         uncounted_failures: number of failed trials that `version` has not classified; 0 if failure classes are counted.
         reclassifiable: number of failed trials, without imported ones, that the current version has not classified; 0
             if failure classes are counted.
-        omitted: versions of scenarios that are not the newest of all models.
-        models: versions of scenarios that each model's column omits, or counts although another model has a newer one.
+        omitted: versions of scenarios that the column of all models omits.
+        models: by model, the versions of scenarios that its column omits, and those that it counts although another
+            model has a newer one.
     """
 
     lines: tuple[CauseLine, ...]
@@ -58,7 +63,7 @@ class FailureCounts:
 
 
 def count_failures(lines: Iterable[CauseLine], *, counts_failure_classes: bool) -> FailureCounts:
-    """Count the failed trials and all trials by model.
+    """Count the failed trials, and all finished trials by model.
 
     Args:
         lines: counts of all trials in scope.
@@ -91,7 +96,7 @@ def count_failures(lines: Iterable[CauseLine], *, counts_failure_classes: bool) 
 
 
 def is_counted(line: CauseLine, omitted: Iterable[OmittedVersion]) -> bool:
-    """Return whether the scenario version of a line is not omitted."""
+    """Return whether the scenario version of a line is not in `omitted`."""
     return OmittedVersion(line.scenario, line.version, line.kind) not in omitted
 
 
@@ -100,13 +105,13 @@ def _has_code(line: CauseLine, version: int, *, counts_failure_classes: bool) ->
 
 
 def _build_version_rows(lines: Iterable[CauseLine]) -> list[dict[str, Any]]:
-    """Return the numbers of finished trials by model, scenario, instance kind and version."""
+    """Return the rows for `find_omitted_versions`, with the numbers of finished trials."""
     sums: dict[tuple[object, ...], Counter[str]] = {}
     for line in lines:
         key = (line.provider, line.model, line.scenario, line.kind, line.version)
-        sums.setdefault(key, Counter())[_COUNT_NAMES.get(line.outcome, "")] += line.count
+        sums.setdefault(key, Counter())[_SUM_NAME_BY_OUTCOME.get(line.outcome, "")] += line.count
     names = ("provider_name", "model_name", "scenario", "instance_kind", "scenario_version")
     return [
-        {**dict(zip(names, key, strict=True)), **{name: counts[name] for name in _COUNT_NAMES.values()}}
+        {**dict(zip(names, key, strict=True)), **{name: counts[name] for name in _SUM_NAME_BY_OUTCOME.values()}}
         for key, counts in sums.items()
     ]

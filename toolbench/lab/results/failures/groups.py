@@ -1,4 +1,4 @@
-"""Failure groups: failed trials with the same cause, JSON path and turn, each with an example."""
+"""Failure groups, each with an example: failed trials with the same cause, JSON path and turn."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from toolbench.lab.results.trial.diff_page import find_nearest_passes
 
 MAX_FAILURE_GROUPS = 40
 _SEPARATOR = " · "
-_TURN = " · turn "
+_TURN_SEPARATOR = " · turn "
 GroupKey = tuple[str, ...]
 
 
@@ -29,14 +29,14 @@ class FailureGroup:
         version: version of the scenario; 0 for a group that may span several scenarios.
         place: path and turn as in the signature; signatures of failure classes have no turn.
         count: number of trials.
-        models: names of the models, most trials first.
-        runs: number of runs.
+        models: names of the models without the vendor, most trials first.
+        run_count: number of runs with these trials.
         first_seen: when the first of the trials finished; None if no time is known.
-        exemplar: primary key of the first trial.
-        sentence: what went wrong first in the exemplar.
+        exemplar: smallest primary key of the trials; this trial is the example of the group.
+        sentence: what went wrong first in the example.
         is_infra: whether all trials had an infrastructure error.
-        nearest: primary key of the passed trial to compare the exemplar with; None if its run has no passed trial of
-            its scenario with stored bodies.
+        nearest: primary key of the passed trial to compare the example with; None if the run of the example has no
+            passed trial of the same scenario with stored bodies.
         query: query string that lists the trials.
     """
 
@@ -47,7 +47,7 @@ class FailureGroup:
     place: str
     count: int
     models: tuple[str, ...]
-    runs: int
+    run_count: int
     first_seen: datetime | None
     exemplar: int
     sentence: str
@@ -58,17 +58,17 @@ class FailureGroup:
     @property
     def path(self) -> str:
         """Return the JSON path without list indices."""
-        return self.place.rpartition(_TURN)[0] or self.place
+        return self.place.rpartition(_TURN_SEPARATOR)[0] or self.place
 
     @property
     def turn(self) -> str:
-        """Return the turn, from 1; "" if it is unknown."""
-        return self.place.rpartition(_TURN)[2] if _TURN in self.place else ""
+        """Return the number of the turn as text, from 1; "" if it is unknown."""
+        return self.place.rpartition(_TURN_SEPARATOR)[2] if _TURN_SEPARATOR in self.place else ""
 
 
 @dataclass(frozen=True, slots=True)
 class FailureGroups:
-    """The largest groups.
+    """The largest failure groups, and how many there are in all.
 
     Attributes:
         shown: the groups that the page shows, at most MAX_FAILURE_GROUPS, most trials first.
@@ -110,7 +110,7 @@ def _select_code(query: FailuresQuery, line: CauseLine) -> str:
 
 
 def _find_place(query: FailuresQuery, line: CauseLine) -> str | None:
-    """Return the part of the signature after code and scenario; None if it does not begin with them."""
+    """Return the part of the signature after code and scenario; None if the signature does not begin with them."""
     start = f"{_select_code(query, line)}{_SEPARATOR}{line.scenario}{_SEPARATOR}"
     signature = _select_signature(query, line)
     return signature.removeprefix(start) if signature.startswith(start) else None
@@ -137,28 +137,27 @@ def _build_group(
     Args:
         query: the scope and the grouping.
         counts: all counts of the page.
-        lines: the counts of the group.
-        trial: its example.
-        nearest: primary key of the nearest passed trial for the primary key of each example; examples without one are
-            missing.
+        lines: the counts of the group, at least one.
+        trial: the example of the group.
+        nearest: primary key of the nearest passed trial, by that of the example; an example without one is missing.
     """
     first = lines[0]
     code, place = _select_code(query, first), _find_place(query, first)
-    is_split = query.by == "scenario" or place is None
-    group_fields = _build_signature_fields(query, first) if is_split else {"place": place}
+    has_one_scenario = query.by == "scenario" or place is None
+    group_fields = _build_signature_fields(query, first) if has_one_scenario else {"place": place}
     model = (first.provider, first.model) if query.by == "model" else None
     by_model = Counter[str]()
     for line in lines:
         by_model[line.model.rpartition("/")[2]] += line.count
     return FailureGroup(
-        signature=_select_signature(query, first) if is_split else "",
+        signature=_select_signature(query, first) if has_one_scenario else "",
         cause=load_heat_causes(query).get(code),
-        scenario=first.scenario if is_split else "",
-        version=first.version if is_split else 0,
+        scenario=first.scenario if has_one_scenario else "",
+        version=first.version if has_one_scenario else 0,
         place=_SEPARATOR.join(_select_signature(query, first).split(_SEPARATOR)[2:]) if place is None else place,
         count=sum(line.count for line in lines),
         models=tuple(name for name, _ in by_model.most_common()),
-        runs=len(set().union(*(line.run_ids for line in lines))),
+        run_count=len(set().union(*(line.run_ids for line in lines))),
         first_seen=min((line.first_seen for line in lines if line.first_seen), default=None),
         exemplar=trial.pk,
         sentence=trial.sentence,

@@ -34,14 +34,14 @@ class HeatCause:
 
 @dataclass(frozen=True, slots=True)
 class HeatColumn:
-    """One model.
+    """The column of one model.
 
     Attributes:
-        failure_count: number of trials in the cells of the column: failures and infrastructure errors.
+        failure_count: number of trials with a cause or failure class, in all rows of the column.
         tried: number of trials that passed, failed or had an infrastructure error; at least `failure_count`.
         stopping: stopping design of the model's cells.
-        versions: outdated scenario versions that the model's counts use, as "NAME version N"; another model has a newer
-            version.
+        versions: scenario versions that the column counts although another model has a newer one, each as "SCENARIO
+            version N".
         provider_label: the provider if another column has a model of the same name; else "".
     """
 
@@ -69,8 +69,9 @@ class HeatCell:
     """One cause at one model.
 
     Attributes:
-        rate: share of the model's trials that failed by this cause, infrastructure errors included.
-        heat: 100 times the square root of the share, from 0 to 100, so that rare causes are visible.
+        rate: share of the model's trials that have this cause, infrastructure errors included.
+        heat: strength of the colour, from 0 to 100: 100 times the square root of the share. The root makes rare causes
+            visible.
         query: query string that lists the trials.
     """
 
@@ -85,10 +86,10 @@ class HeatRow:
 
     Attributes:
         count: number of trials with the cause in the newest version of each scenario.
-        is_infra: whether all of its trials, in any version, had an infrastructure error.
+        is_infra: whether all trials with the cause, in all scenario versions, had an infrastructure error.
         query: query string that lists the trials.
-        cells: one cell for each column, counted in the newest versions that the model has; None for a
-            model without the cause.
+        cells: one cell for each column, counted in the newest scenario versions that the model has; None for a model
+            without the cause.
     """
 
     cause: HeatCause
@@ -104,19 +105,18 @@ class HeatMap:
 
     Attributes:
         columns: at most MAX_MODELS models with failures, most failures first.
-        rows: causes in the order of their table; after them, those that the table lacks.
+        rows: the causes that were found, in the order of their table; after them, those that the table lacks.
         hidden_model_count: number of models with failures that have no column.
-        models_without_failure: number of models without failures.
+        failure_free_model_count: number of models with trials, but without failures.
         model_count: number of models with trials.
-        failed: number of trials in all rows that failed without an infrastructure error, in the newest version of each
-            scenario.
-        infra: number of trials in all rows that had an infrastructure error, in the newest version of each scenario.
+        failed: number of trials in all rows without an infrastructure error, in the newest version of each scenario.
+        infra: number of trials in all rows with an infrastructure error, in the newest version of each scenario.
     """
 
     columns: tuple[HeatColumn, ...]
     rows: tuple[HeatRow, ...]
     hidden_model_count: int
-    models_without_failure: int
+    failure_free_model_count: int
     model_count: int
     failed: int
     infra: int
@@ -143,7 +143,7 @@ def build_heat_map(query: FailuresQuery, counts: FailureCounts, stopping: Mappin
     """
     cells: dict[tuple[ModelKey, str], int] = Counter()
     totals, infra = Counter[str](), Counter[str]()
-    codes_of_failed = set[str]()  # of trials that failed without an infrastructure error, in any scenario version
+    codes_of_failed = set[str]()  # of trials without an infrastructure error, in all scenario versions
     for line in counts.lines:
         code, key = line.failure_class if query.counts_failure_classes else line.cause, (line.provider, line.model)
         if line.count and line.outcome != Trial.Outcome.INFRA:
@@ -177,7 +177,7 @@ def build_heat_map(query: FailuresQuery, counts: FailureCounts, stopping: Mappin
         columns,
         rows,
         hidden_model_count=len(worst) - len(columns),
-        models_without_failure=sum(1 for key in counts.tried if key not in failure_counts),
+        failure_free_model_count=sum(1 for key in counts.tried if key not in failure_counts),
         model_count=len({*counts.tried, *failure_counts}),
         failed=totals.total() - infra.total(),
         infra=infra.total(),
@@ -230,7 +230,7 @@ def _build_column(
 ) -> HeatColumn:
     behind = counts.models[key].behind
     versions = tuple(dict.fromkeys(f"{version.scenario} version {version.version}" for version in behind))
-    tried = max(counts.tried.get(key, 0), failure_count)  # a cancelled trial with a cause is not among the tried ones
+    tried = max(counts.tried.get(key, 0), failure_count)  # trials that were not applicable have a failure class too
     return HeatColumn(*key, failure_count, tried, stopping.get(key, FIXED_STOPPING), versions)
 
 

@@ -37,7 +37,7 @@ class SeenCause:
         path: JSON path without list indices.
         trials: number of trials with the cause.
         occurrences: number of occurrences in these trials.
-        recovered_trials: number of trials with an occurrence from which the model recovered.
+        recovered_trials: number of trials in which each occurrence was harmless or was corrected by a later step.
         query: query string that lists the trials.
     """
 
@@ -55,11 +55,11 @@ class FailuresPage:
 
     Attributes:
         runs: runs that the form offers.
-        seen_causes: causes found in the run of the query, recovered or not; () unless it is a single run.
-        version: version of the table of causes by which all shown causes were classified.
+        seen_causes: causes found in the run of the query, recovered or not; () unless the query names exactly one run.
+        version: version of the table of causes that gave all shown causes.
         current_version: current version of the table of causes.
         uncounted_failures: number of failed trials that `version` has not classified; they are not counted.
-        can_reclassify: whether the current version has not classified some failed trial that was not imported.
+        can_reclassify: whether a failed trial that was not imported has no classification by the current version.
         omission_notice: sentences about the scenario versions that the heat map does not count; "" for none.
     """
 
@@ -76,7 +76,7 @@ class FailuresPage:
 
     @property
     def simulated(self) -> bool:
-        """Return whether all chosen runs are simulated or, without chosen runs, whether the scope is."""
+        """Return whether all chosen runs are simulated; without chosen runs, whether the scope has simulated runs."""
         chosen = [run.simulated for run in self.runs if run.pk in self.query.runs]
         return all(chosen) if chosen else self.query.scope == "demo"
 
@@ -135,7 +135,7 @@ def _describe_versions(counts: FailureCounts, heat_map: HeatMap) -> str:
 
 
 def _list_seen_causes(query: FailuresQuery, counts: FailureCounts) -> tuple[SeenCause, ...]:
-    """Return at most MAX_SEEN_CAUSES causes found in the run of the query; () unless it is a single run.
+    """Return at most MAX_SEEN_CAUSES causes found in the run of the query; () unless the query names one run.
 
     Codes that the table of causes lacks are left out.
     """

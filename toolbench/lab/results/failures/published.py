@@ -48,7 +48,6 @@ class PublishedFailures:
         columns: names of the models with listed failures, most failures first.
         rows: categories, most failures first.
         month: month of the publication, such as `February 2026`.
-        source: source of the publication.
     """
 
     columns: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """Query of the failures page.
 
-Unreadable values are ignored and listed in the query; no value raises an error.
+Unreadable values are ignored; `ignored` has the names of their parameters. No value raises an error.
 """
 
 from dataclasses import dataclass

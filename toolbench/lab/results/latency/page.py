@@ -46,18 +46,18 @@ class LatencyRow:
     """Times of one configuration.
 
     Attributes:
-        config_id: primary key of its oldest configuration.
+        config_id: primary key of the oldest of the run configurations that the row sums.
         name: name of the model without the vendor before the last slash.
-        note: the provider if several providers have a model of this name, the profile, and the settings in which the
-            rows differ.
-        local: whether the model shares this machine, so that decisions do not use its latency.
+        note: the provider if several providers have a model of this name, the profile, and the values of the settings
+            in which the rows differ.
+        local: whether the model runs on this machine, so that decisions ignore its latency.
         times: milliseconds, ascending.
         summary: quantiles of all times.
         scenarios: quantiles by scenario, sorted by scenario.
         first_token: median milliseconds to the first token; None without streamed trials.
         counts: counts of the trials in the shown scenarios.
         trials_query: query string of the list of the trials.
-        is_partial: whether times of older runs may not have been read.
+        is_partial: whether times of older runs may be missing.
     """
 
     config_id: int
@@ -108,13 +108,13 @@ class LatencyPage:
 
     @property
     def simulated(self) -> bool:
-        """Return whether all chosen runs are simulated or, without chosen runs, whether the scope is."""
+        """Return whether all chosen runs are simulated; without chosen runs, whether the scope has simulated runs."""
         chosen = [run.simulated for run in self.runs if run.pk in self.query.runs]
         return all(chosen) if chosen else self.query.scope == "demo"
 
     @property
     def is_partial(self) -> bool:
-        """Return whether, for any row, times of older runs may not have been read."""
+        """Return whether times of older runs may be missing in any row."""
         return any(row.is_partial for row in self.rows)
 
     @property
@@ -144,9 +144,8 @@ _pages: VersionCache[LatencyPage] = VersionCache(max_entries=8)
 def get_latency(query: LatencyQuery, *, all_rows: bool = False) -> LatencyPage:
     """Return the latency page; only trials with an answer count.
 
-    The number of SQL queries does not depend on the number of runs and trials.
-
-    The page is kept in memory until a figure of a run in scope changes, unless such a run is still in progress.
+    The number of SQL queries does not depend on the number of runs and trials. The page is kept in memory until a
+    figure of a run in scope changes; it is not kept while a run in scope is in progress.
 
     Args:
         query: scope, metric and number of the page.
@@ -209,7 +208,7 @@ def _build_group_rows(query: LatencyQuery, sum_rows: list[SumRow]) -> _GroupRows
 
 
 def _find_p95_ms(row: MatrixRow, group: str) -> float | None:
-    """Return the p95 of the whole trial in milliseconds; None without an answer."""
+    """Return the p95 of the durations of whole trials in milliseconds; None without an answer."""
     p95 = row.times.p95  # without controls
     if group == CONTROL_GROUP:
         times = _join_stored_times(_select_scenarios(row, group), "trial")
@@ -218,7 +217,7 @@ def _find_p95_ms(row: MatrixRow, group: str) -> float | None:
 
 
 def _select_scenarios(row: MatrixRow, group: str) -> tuple[ScenarioSums, ...]:
-    """Return the controls of the row in the control group, else its other scenarios."""
+    """Return the controls of the row if `group` is CONTROL_GROUP, else its other scenarios."""
     return tuple(sums for sums in row.scenarios if sums.control == (group == CONTROL_GROUP))
 
 
@@ -278,5 +277,5 @@ def _build_row(
 
 
 def _summarize(times: Sequence[float] | np.ndarray) -> TimeSummary:
-    """Return the quantiles of at least one time in milliseconds."""
+    """Return the quantiles of times in milliseconds, of which there must be at least one."""
     return TimeSummary(*(compute_quantile(times, q) for q in (0.5, 0.95, 0.99)))

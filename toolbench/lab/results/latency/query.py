@@ -1,6 +1,6 @@
 """Query of the latency page.
 
-Unreadable values are ignored and, except for `page`, listed in the query. No value raises an error.
+Unreadable values are ignored; `ignored` has the names of their parameters, except `page`. No value raises an error.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from toolbench.lab.query_params import QueryParams, clean_text, parse_whole_numb
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.scoped_query import ScopedQuery
 
-# the label and the expression of a trial's milliseconds, by name in the URL
+# Label, and expression of a trial's milliseconds, by name in the URL.
 TIME_METRICS: Mapping[str, tuple[str, Combinable]] = {
     "trial": ("Whole trial", F("duration_ms")),
     "working": ("Without back-off", F("duration_ms") - F("backoff_ms")),
@@ -31,7 +31,7 @@ SPLITS = ("", "scenario")
 
 @dataclass(frozen=True, slots=True)
 class LatencyQuery(ScopedQuery):
-    """Scope of the latency page.
+    """Scope, metric and page number of the latency page.
 
     Attributes:
         metric: a key of TIME_METRICS.
@@ -67,7 +67,7 @@ class LatencyQuery(ScopedQuery):
 
     @property
     def run_condition(self) -> Q:
-        """Return the condition of the runs of the scope."""
+        """Return the condition on runs that selects those of the scope."""
         if self.scope == "imported":
             return Run.COUNTED & Q(imported=True)
         return Run.COUNTED & Q(imported=False, simulated=self.scope == "demo")

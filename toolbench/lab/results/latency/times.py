@@ -26,11 +26,15 @@ def read_times(
         metric: a key of TIME_METRICS.
         max_answers: once a row has this many answers, no older run is read for it; None reads all runs.
     """
-    cell_keys = _choose_cells(rows, scenarios, max_answers)
+    row_and_scenario_by_cell = _choose_cells(rows, scenarios, max_answers)
     times_by_row = tuple(defaultdict[str, list[float]](list) for _ in rows)
-    trials = Trial.objects.filter(ANSWERED, cell_id__in=cell_keys).order_by().annotate(time=TIME_METRICS[metric][1])
+    trials = (
+        Trial.objects.filter(ANSWERED, cell_id__in=row_and_scenario_by_cell)
+        .order_by()
+        .annotate(time=TIME_METRICS[metric][1])
+    )
     for cell_id, time_ms in trials.exclude(time=None).values_list("cell_id", "time"):
-        row_index, scenario = cell_keys[cell_id]
+        row_index, scenario = row_and_scenario_by_cell[cell_id]
         times_by_row[row_index][scenario].append(time_ms)
     return times_by_row
 
@@ -43,15 +47,15 @@ def _choose_cells(
     columns = ("pk", "config_id", "scenario", "scenario_version")
     answers = F("passed") + F("failed") - F("deadline_failed")
     cells = Cell.objects.filter(config_id__in=row_indices).order_by("-config_id", "pk").values_list(*columns, answers)
-    answer_counts, last_configs = defaultdict[int, int](int), dict[int, int]()
-    cell_keys: dict[int, tuple[int, str]] = {}
+    answers_by_row, last_config_by_row = defaultdict[int, int](int), dict[int, int]()
+    row_and_scenario_by_cell: dict[int, tuple[int, str]] = {}
     for pk, config_id, scenario, version, answer_count in cells:
         index = row_indices[config_id]
-        is_next_run = last_configs.get(index) != config_id
-        is_full = max_answers is not None and is_next_run and answer_counts[index] >= max_answers
+        is_next_run = last_config_by_row.get(index) != config_id
+        is_full = max_answers is not None and is_next_run and answers_by_row[index] >= max_answers
         if (scenario, version) not in scenarios[index] or is_full:
             continue
-        last_configs[index] = config_id
-        answer_counts[index] += answer_count
-        cell_keys[pk] = (index, scenario)
-    return cell_keys
+        last_config_by_row[index] = config_id
+        answers_by_row[index] += answer_count
+        row_and_scenario_by_cell[pk] = (index, scenario)
+    return row_and_scenario_by_cell

@@ -30,7 +30,9 @@ class FrequentCause:
 
 
 def count_causes(config_ids: Sequence[int], slugs: Sequence[str]) -> CauseCounts:
-    """Count the failed trials of configurations by scenario version and cause, with one SQL query.
+    """Count failed trials by configuration, scenario version and cause, with one SQL query.
+
+    Trials without a cause are not counted.
 
     Args:
         config_ids: primary keys of the configurations.

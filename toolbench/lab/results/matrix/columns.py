@@ -18,7 +18,7 @@ _SHORT_LABELS = {
     "tokens": "Tokens a trial",
     "cost": "Cost a success",
 }
-_TIMES = ("p50", "p95", "p99", "first_token")
+_TIME_METRICS = ("p50", "p95", "p99", "first_token")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def _iter_columns() -> Iterable[RowColumn]:
     for group, metrics in GROUPS.items():
         for metric in metrics:
             metric_group = _COST_GROUP if group == "Time, tokens, cost" else group
-            head = _TIME_GROUP if metric.name in _TIMES else metric_group
+            head = _TIME_GROUP if metric.name in _TIME_METRICS else metric_group
             label = _SHORT_LABELS.get(metric.name, metric.label)
             yield RowColumn(metric.name, label, metric.label, head, "–" if metric.quantile else metric.missing)
     yield RowColumn(RETRIES, "429 + 5xx · retries", "Answers with 429 or 5xx, and retries", _COST_GROUP)
@@ -66,7 +66,7 @@ def list_hidden_columns(shown: Iterable[RowColumn], sort: str) -> tuple[RowColum
 
     Args:
         shown: columns that the grid shows.
-        sort: name of a column, with or without "-" before it; any other text is no column.
+        sort: name of a column, with or without "-" before it; any other text names no column.
     """
     column = ROW_COLUMNS.get(sort.removeprefix("-"))
     return (column,) if column and column not in shown else ()
@@ -76,7 +76,7 @@ def compute_column_value(column: RowColumn, metric_input: MetricInput, times: Ti
     """Compute the value of a column in one row.
 
     Args:
-        column: the column. The value of RETRIES is the number of retries; it is unknown if they were not counted.
+        column: the column. The value of RETRIES is the number of retries; it is unknown if the counts are incomplete.
         metric_input: counts of the row.
         times: times of the scenarios that the row's overall cell counts, for quantiles.
     """

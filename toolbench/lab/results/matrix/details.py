@@ -88,7 +88,7 @@ def get_row_details(matrix: Matrix) -> RowDetails | None:
     """Return the details of the open row, with four queries.
 
     Returns:
-        None, without a query, if `Matrix.query` names no row of the matrix.
+        None, without a query, if `matrix.query.cell` is the key of no row.
     """
     row = next((row for row in matrix.rows if row.key == matrix.query.cell), None)
     if row is None:
@@ -140,7 +140,7 @@ def _find_true_rate(true_rates: Mapping[str, Any], row: MatrixRow, sums: Scenari
     For a streamed row, rates of streamed answers take precedence.
 
     Args:
-        true_rates: rates by scenario or group, and by strategy; below "streamed", those of streamed answers.
+        true_rates: rates by scenario or group, and by strategy; under the key "streamed", those of streamed answers.
         row: row of the model.
         sums: sums of the scenario.
 
@@ -157,9 +157,10 @@ def _find_true_rate(true_rates: Mapping[str, Any], row: MatrixRow, sums: Scenari
 
 
 def _list_trials(cell_ids: list[int]) -> tuple[DetailsTrial, ...]:
-    """Return the newest failed trials, at most MAX_TRIALS, and then the newest other trials.
+    """Return the newest failed trials, at most MAX_TRIALS, and then other trials, the newest of an outcome first.
 
-    Other trials, infrastructure errors before passed ones, are added until there are MAX_TRIALS; at least one is added.
+    Other trials, infrastructure errors before passed ones, are added until there are MAX_TRIALS. At least one is
+    added if there is one.
     """
     done = Trial.objects.filter(cell_id__in=cell_ids, state=Trial.State.DONE).order_by("-pk")
     trials = done.defer("final_text", "rendered_prompt", "verdict")

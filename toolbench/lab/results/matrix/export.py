@@ -48,6 +48,7 @@ COLUMN_BY_METRIC = {
     "cost": "cost_per_success",
     "backoff": "backoff_ms",
 }  # columns of figures that are not named as their metrics
+# Metrics of the Markdown table; tables in other formats have all metrics.
 BRIEF_METRICS = ("given", "delivered", "first", "structured", "schema", "parse", "p50", "p95", "tokens", "cost")
 BRIEF_RETRY_METRICS = ("answers_429", "answers_5xx", "retried", "backoff")
 COUNT_COLUMNS = ("infrastructure", "not_applicable", "cancelled", "distinct_answers", "added_by_hand", "interval")
@@ -118,15 +119,15 @@ def _build_table(matrix: Matrix) -> ExportTable:
         *_list_columns(METRICS[name] for name in (*BRIEF_METRICS, *BRIEF_RETRY_METRICS)),
         *COUNT_COLUMNS,
     )
-    simulated = ("Simulated models with known success rates: nothing here was measured on a real model.",)
+    simulated_notes = ("Simulated models with known success rates: nothing here was measured on a real model.",)
     notes = (
-        "tool_ok counts passes by the case study rule, or by the task if a scenario has no such rule; infrastructure "
+        "tool_ok counts passes by the case study rule, or by outcome if a scenario has no such rule; infrastructure "
         "errors count as failures. Toolbench adds the columns after the seventh.",
         "Intervals: Wilson 95 % unless the last column says otherwise. They apply to repeats of these scenarios only.",
         "The columns …_ms_value, …_ms_low and …_ms_high are a quantile of the times in all tool scenarios with its "
         "distribution-free 95 % bounds; an open bound is empty.",
         "Every metric is explained with its denominator and an example in docs/metrics.md.",
-        *(simulated if any(row.simulated for row in matrix.rows) else ()),
+        *(simulated_notes if any(row.simulated for row in matrix.rows) else ()),
         *matrix.warnings,
     )
     title = "Matrix, imported" if matrix.query.scope == "imported" else "Matrix, measured here"
@@ -134,18 +135,21 @@ def _build_table(matrix: Matrix) -> ExportTable:
 
 
 def _build_case_study_values(row: MatrixRow, failures: Failures) -> tuple[Value, ...]:
-    passed = _count_case_study_passes(scenario.tally for scenario in row.scenarios if not scenario.control)
-    controls = _count_case_study_passes(
+    tool_counts = _count_case_study_passes(scenario.tally for scenario in row.scenarios if not scenario.control)
+    control_counts = _count_case_study_passes(
         scenario.tally for scenario in row.scenarios if scenario.scenario == CONTROL_SCENARIO
     )
     p95 = _compute_nearest_rank_p95(row, failures.unanswered_ms)
-    figures = CaseStudyFigures(*passed, *controls, p95, failures.scenarios, failures.categories)
+    figures = CaseStudyFigures(*tool_counts, *control_counts, p95, failures.scenarios, failures.categories)
     return (row.model, row.profile, *figures.list_values())
 
 
-def _count_case_study_passes(scenarios: Iterable[Tally]) -> tuple[int, int]:
-    """Return how many trials passed, by the case study rule or else by their outcome, and how many were tried."""
-    tallies = tuple(scenarios)
+def _count_case_study_passes(scenario_tallies: Iterable[Tally]) -> tuple[int, int]:
+    """Return how many trials passed and how many were tried.
+
+    In a scenario that the case study rule does not judge, the trials with the outcome `pass` have passed.
+    """
+    tallies = tuple(scenario_tallies)
     passed = sum(tally.parity_passed if tally.parity_judged else tally.passed for tally in tallies)
     return passed, sum(tally.tried for tally in tallies)
 

@@ -97,8 +97,8 @@ def _build_scenario_grid(matrix: Matrix) -> Grid:
     is_control = {scenario.scenario: scenario.control for scenario in sums.values()}
     slugs = sorted(is_control, key=lambda slug: (is_control[slug], slug))
     newest, pairs_by_slug = find_newest_versions(matrix.rows), group_by_scenario(matrix.rows)
-    names = _shorten_profiles(matrix)
-    rows = LazyRows([partial(_build_scenario_row, matrix, row, slugs, names) for row in matrix.rows])
+    short_names = _shorten_profiles(matrix)
+    rows = LazyRows([partial(_build_scenario_row, matrix, row, slugs, short_names) for row in matrix.rows])
     columns = [
         GridColumn(
             slug,
@@ -117,31 +117,31 @@ def _shorten_profiles(matrix: Matrix) -> Mapping[ModelProfile, str]:
 
 
 def _build_scenario_row(
-    matrix: Matrix, row: MatrixRow, slugs: Sequence[str], names: Mapping[ModelProfile, str]
+    matrix: Matrix, row: MatrixRow, slugs: Sequence[str], short_names: Mapping[ModelProfile, str]
 ) -> GridRow:
     row_query = row.scenario_filter.query()  # built once: building one for each cell takes time
     sums = {scenario.scenario: scenario for scenario in row.scenarios}
     sources = [_build_scenario_source(row, row_query, sums.get(slug)) for slug in slugs]
-    return _build_model_row(matrix, row, sources, names)
+    return _build_model_row(matrix, row, sources, short_names)
 
 
 def _build_profile_grid(matrix: Matrix) -> Grid:
-    """Return a grid with one row for each model with equal settings.
+    """Return a grid with one row for each model and combination of settings.
 
     A cell is one profile over all tool scenarios, or over all controls if the metric covers only these.
     """
-    names, of_control = _shorten_profiles(matrix), matrix.metric.of_control
-    columns = build_profile_columns(names)
+    short_names, of_control = _shorten_profiles(matrix), matrix.metric.of_control
+    columns = build_profile_columns(short_names)
     rows = []
     for group in _group_rows(matrix.rows, _build_model_key):
-        by_profile = {names[row.name, row.profile]: row for row in group}
+        by_profile = {short_names[row.name, row.profile]: row for row in group}
         profile_rows = [by_profile.get(column.key) for column in columns]
         sources = [_build_source(row, is_control=of_control) if row else None for row in profile_rows]
-        rows.append(_build_model_row(matrix, pool_profiles(group, of_control=of_control), sources, names))
+        rows.append(_build_model_row(matrix, pool_profiles(group, of_control=of_control), sources, short_names))
     newest = find_newest_versions(matrix.rows)
     rows_by_profile: dict[str, list[MatrixRow]] = {}
     for row in matrix.rows:
-        rows_by_profile.setdefault(names[row.name, row.profile], []).append(row)
+        rows_by_profile.setdefault(short_names[row.name, row.profile], []).append(row)
     columns = tuple(_add_total(matrix, newest, column, rows_by_profile[column.key]) for column in columns)
     overall = compute_row_total(matrix, newest, matrix.rows)
     return Grid("Model", columns, tuple(rows), overall)
@@ -162,12 +162,12 @@ def _build_strategy_grid(matrix: Matrix) -> Grid:
     for slug, kind in sorted(is_control, key=lambda key: (is_control[key], key)):
         pool = partial(_pool_scenario, matrix.query, slug, newest.get((kind, slug)))
         rows_of_kind = [row for row in matrix.rows if row.settings["instance_kind"] == kind]
-        shown_kind = kind if has_several_kinds else ""
+        kind_filter = kind if has_several_kinds else ""
         sources = [
-            pool([row for row in rows_of_kind if row.settings["strategy"] == strategy], strategy, shown_kind)
+            pool([row for row in rows_of_kind if row.settings["strategy"] == strategy], strategy, kind_filter)
             for strategy in strategies
         ]
-        overall = pool(rows_of_kind, "", shown_kind)
+        overall = pool(rows_of_kind, "", kind_filter)
         assert overall is not None
         kind_label = label_setting("instance_kind", kind)
         notes = ["control" if is_control[slug, kind] else "", kind_label if has_several_kinds else ""]
@@ -186,7 +186,7 @@ def _build_strategy_grid(matrix: Matrix) -> Grid:
 
 
 def _build_model_key(row: MatrixRow) -> tuple[object, ...]:
-    """Return the model, its provider with the kind, and the settings; all that rows of one model have in common."""
+    """Return what rows that differ only in their profile have in common."""
     return (row.provider, row.trial_filter.provider_kind, row.model, *row.settings.values(), row.prompt)
 
 
@@ -214,7 +214,7 @@ def _pool_scenario(
         kind: the kind of instance that the link selects; "" for any.
     """
     scenarios = [sums for row in rows for sums in row.scenarios if sums.scenario == slug]
-    config_ids = tuple(chain.from_iterable(row.config_ids for row in rows))  # may be thousands
+    config_ids = tuple(chain.from_iterable(row.config_ids for row in rows))  # chained, since there may be thousands
     version = max((sums.version for sums in scenarios), default=0) if newest is None else newest
     newest_sums = [sums for sums in scenarios if sums.version == version]
     if not newest_sums:
@@ -269,7 +269,7 @@ def _build_source(row: MatrixRow, *, is_control: bool = False) -> _Source:
 
 
 def _build_model_row(
-    matrix: Matrix, row: MatrixRow, sources: Sequence[_Source | None], names: Mapping[ModelProfile, str]
+    matrix: Matrix, row: MatrixRow, sources: Sequence[_Source | None], short_names: Mapping[ModelProfile, str]
 ) -> GridRow:
     labels = row.setting_labels
     differing_settings = [labels[name] for name in matrix.differing_settings if labels[name]]
@@ -289,7 +289,7 @@ def _build_model_row(
         source,
         sources,
         label=row.name,
-        note=" · ".join([names.get((row.name, row.profile), row.profile), *differing_settings, *prompt, *notes]),
+        note=" · ".join([short_names.get((row.name, row.profile), row.profile), *differing_settings, *prompt, *notes]),
         key=row.key,
     )
     title = f"{row.model} at {row.provider}, {row.profile}"
@@ -334,7 +334,7 @@ def _build_cell(matrix: Matrix, source: _Source) -> GridCell:
 
 
 def compute_tint(value: MetricValue, target: float | None) -> int:
-    """Return the strength of the tint of a value, from 0 to MAX_TINT_PERCENT.
+    """Return the strength of the tint of a value in percent, from 0 to MAX_TINT_PERCENT.
 
     It is 0 unless the whole interval lies below the target.
 
@@ -349,7 +349,7 @@ def compute_tint(value: MetricValue, target: float | None) -> int:
 
 
 def choose_state(metric: Metric, value: MetricValue, tally: Tally, *, is_control: bool) -> str:
-    """Return the state of a cell, one of those that `GridCell` lists.
+    """Return the state of a cell, one of those that `GridCell.state` can have.
 
     Args:
         metric: the metric of the grid.

@@ -57,7 +57,10 @@ def compute_scenario_total(
 def compute_row_total(matrix: Matrix, newest: NewestVersions, rows: Iterable[MatrixRow]) -> MetricValue | None:
     """Return the pooled rate of rows over the newest versions of their scenarios.
 
-    It covers the tool scenarios, the controls or both, as the rate of a row does. It is None as that of a scenario is.
+    The total covers tool scenarios, controls or both, depending on the metric.
+
+    Returns:
+        None in the same cases as `compute_scenario_total`.
     """
     metric, tools, controls = matrix.metric, list[KindAndSums](), list[KindAndSums]()
     for row in rows:
@@ -83,12 +86,13 @@ def _add_newest(newest: NewestVersions, pairs: Iterable[KindAndSums]) -> Tally:
 def pool_profiles(rows: Sequence[MatrixRow], *, of_control: bool) -> MatrixRow:
     """Return one row for rows that differ only in their profile.
 
-    Scenarios, counts, times and configurations are pooled, of each scenario only those of the newest version with
-    finished trials. The filter of the trials names no profile; everything else is that of the first row.
+    Scenarios, counts and times are pooled, of each scenario only the newest version with finished trials. The remarks
+    on versions, and the configurations, are those of all rows. The filter of the trials names no profile; everything
+    else is that of the first row.
 
     Args:
-        rows: at least one row.
-        of_control: whether the filter selects the trials of the controls, or else of the tool scenarios.
+        rows: at least one row; a single one is returned unchanged.
+        of_control: True if the filter has to select the trials of controls, False for those of tool scenarios.
     """
     if len(rows) == 1:
         return rows[0]
@@ -96,7 +100,7 @@ def pool_profiles(rows: Sequence[MatrixRow], *, of_control: bool) -> MatrixRow:
     parts = [sums for row in rows for sums in row.scenarios]
     kept = tuple(sums for sums in parts if sums.version == newest.get((kind, sums.scenario), sums.version))
     tokens = {sums.token for sums in parts}.union(*(row.omitted.split(",") for row in rows))
-    names = {f"{sums.scenario} version {sums.version}" for sums in kept}
+    kept_names = {f"{sums.scenario} version {sums.version}" for sums in kept}
     versions = {version for row in rows for version in row.versions} & {sums.version for sums in kept}
     metric_input = build_metric_input(kept)
     pooled_row = replace(
@@ -109,6 +113,6 @@ def pool_profiles(rows: Sequence[MatrixRow], *, of_control: bool) -> MatrixRow:
         omitted=",".join(sorted(tokens - {"", *(sums.token for sums in kept)})),
         trial_filter=replace(rows[0].trial_filter, profile=""),
         versions=tuple(sorted(versions)),
-        outdated=tuple(dict.fromkeys(name for row in rows for name in row.outdated if name in names)),
+        outdated=tuple(dict.fromkeys(name for row in rows for name in row.outdated if name in kept_names)),
     )
     return select_trials(pooled_row, of_control=of_control)

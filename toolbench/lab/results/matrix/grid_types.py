@@ -14,8 +14,8 @@ from toolbench.lab.results.matrix.columns import RowColumn
 from toolbench.lab.scenarios.catalogue import ScenarioKey
 
 MAX_PAGE_ROWS = 60  # of the matrix
-MAX_FLAT_COLUMNS = 10  # columns of cells whose heads do not stand upright
-MAX_EVEN_COLUMNS = 7  # columns of cells that share the width of the page equally with one column after them
+MAX_FLAT_COLUMNS = 10  # if there are more columns of cells, their heads stand upright
+MAX_EVEN_COLUMNS = 7  # up to so many columns of cells are as wide as a single column after them
 NO_TIMES = Times()
 STATES_WITHOUT_VALUE = ("na", "waiting", "unknown", "unpublished")
 
@@ -28,7 +28,8 @@ class GridCell:
         state: "clears" (the interval lies above the target), "below" (it lies below the target), "open" (neither, or no
             interval is shown), "clean" (no failure, but too few answers to reach the target), "few" (fewer than
             MIN_ANSWERS answers), "control", "plain" (the metric has no target), "unknown" (no value),
-            "unpublished", "na" (no ended trial was applicable) or "waiting" (no value before the trials have ended).
+            "unpublished" (the publication has no value), "na" (no ended trial was applicable) or "waiting" (no value
+            before the trials have ended).
         tint_percent: strength of the tint of a cell below the target, the larger the further below; 0 without tint.
         trials_query: query string that selects the trials of the cell; "" if none does.
         times: times of the trials with an answer.
@@ -67,8 +68,8 @@ class GridColumn:
     Attributes:
         key: name of the column in the URL parameter `sort`.
         group: head above the column, shared with its neighbours of the same group.
-        total: rate of the column, pooled over all rows that have the newest version of the scenario; None if the metric
-            is no rate, or if the rows have several kinds of instance.
+        total: rate of the column, pooled over all rows, of each scenario only the newest version; None if the metric is
+            no rate, or if the rows have several kinds of instance.
         aliases: other names of the column in `sort`: the whole names of its profiles.
     """
 
@@ -81,7 +82,7 @@ class GridColumn:
 
     @property
     def title(self) -> str:
-        """Return the tooltip of the head: the whole names."""
+        """Return the tooltip of the head: the whole names of the profiles, or the key."""
         return ", ".join(self.aliases) or self.key
 
 
@@ -94,8 +95,8 @@ class GridRow:
         title: tooltip of the label.
         note: profile, settings that differ between rows, and remarks on this row.
         is_repeated: whether the row above has the same model and provider, so that the label is not shown again.
-        overall: cell over the whole row: over its tool scenarios (or its controls, if the metric is about controls);
-            over all strategies if rows are scenarios.
+        overall: cell over all tool scenarios of the row, or over its controls if the metric covers only these; if rows
+            are scenarios, cell over all strategies.
         cells: cells in the order of the columns; None if the row has no trials in the column.
         tally: counts of the tool scenarios; those of the control in the row of a control scenario.
         figures: further columns after the cells, each with its value.

@@ -50,12 +50,12 @@ def pool_rows(
         read_sums: returns the sums; called if the rows are not cached.
         published: `MatrixRow.published` by model and profile; None for rows without it.
     """
-    usual = MatrixQuery()
-    shared = replace(
-        query, metric=usual.metric, target=usual.target, cell="", view="", sort="", layout=USUAL_LAYOUT, ignored=()
+    default = MatrixQuery()
+    shared_query = replace(
+        query, metric=default.metric, target=default.target, cell="", view="", sort="", layout=USUAL_LAYOUT, ignored=()
     )
-    key = (shared, None if published is None else tuple(sorted(published.items())))
-    return _cached_rows.get(version, key, lambda: _build_pooled_rows(shared, read_sums(), published or {}))
+    key = (shared_query, None if published is None else tuple(sorted(published.items())))
+    return _cached_rows.get(version, key, lambda: _build_pooled_rows(shared_query, read_sums(), published or {}))
 
 
 def _build_pooled_rows(query: MatrixQuery, sums: list[SumRow], published: Mapping[tuple[str, str], str]) -> PooledRows:

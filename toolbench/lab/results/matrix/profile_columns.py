@@ -30,15 +30,15 @@ def shorten_profiles(pairs: Iterable[ModelProfile]) -> Mapping[ModelProfile, str
     return names
 
 
-def build_profile_columns(names: Mapping[ModelProfile, str]) -> tuple[GridColumn, ...]:
+def build_profile_columns(short_names: Mapping[ModelProfile, str]) -> tuple[GridColumn, ...]:
     """Return a column without a total for each short name of a profile, `default` first.
 
     Args:
-        names: short names from `shorten_profiles`. Profiles of different models with one short name share a column; its
+        short_names: result of `shorten_profiles`. Profiles of different models with one short name share a column; its
             aliases are their whole names.
     """
     profiles_by_name: dict[str, set[str]] = defaultdict(set)
-    for (_, profile), name in names.items():
+    for (_, profile), name in short_names.items():
         profiles_by_name[name].add(profile)
     return tuple(
         GridColumn(name, name, "Sampling profile", False, None, tuple(sorted(profiles_by_name[name])))

@@ -1,4 +1,4 @@
-"""Grid of the published matrix. Cells and figures that it does not contain are "not published"."""
+"""Grid of the published matrix, in which cells and figures that the publication lacks are "not published"."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -37,8 +37,8 @@ def build_published_grid(
     chosen_columns = choose_columns(query.layout.grid or PUBLISHED_COLUMNS)
     columns = tuple(replace(column, missing=NOT_PUBLISHED) for column in chosen_columns)
     row_columns = (*columns, *list_hidden_columns(columns, query.sort))
-    names = shorten_profiles((row.name, row.profile) for row in rows)
-    grid = replace(build(published, query, rows, row_columns, names), row_columns=columns)
+    short_names = shorten_profiles((row.name, row.profile) for row in rows)
+    grid = replace(build(published, query, rows, row_columns, short_names), row_columns=columns)
     return _build_matrix(published, query), sort_grid(grid, query.sort)
 
 
@@ -74,7 +74,7 @@ def _build_scenario_grid(
     query: MatrixQuery,
     rows: Sequence[PublishedRow],
     columns: Sequence[RowColumn],
-    names: Mapping[ModelProfile, str],
+    short_names: Mapping[ModelProfile, str],
 ) -> Grid:
     totals = dict(published.scenarios)
     slugs = sorted(totals, key=lambda slug: (slug == CONTROL_SCENARIO, slug))
@@ -102,7 +102,7 @@ def _build_scenario_grid(
             )
             for slug in slugs
         )
-        grid_rows.append(_build_row(published, query, [row], cells, columns, names))
+        grid_rows.append(_build_row(published, query, [row], cells, columns, short_names))
     return Grid("Model", grid_columns, tuple(grid_rows), _compute_overall(published, rows))
 
 
@@ -111,27 +111,27 @@ def _build_profile_grid(
     query: MatrixQuery,
     rows: Sequence[PublishedRow],
     columns: Sequence[RowColumn],
-    names: Mapping[ModelProfile, str],
+    short_names: Mapping[ModelProfile, str],
 ) -> Grid:
     rows_by_model: dict[str, list[PublishedRow]] = {}
     rows_by_profile: dict[str, list[PublishedRow]] = {}
     for row in rows:
         rows_by_model.setdefault(row.model, []).append(row)
-        rows_by_profile.setdefault(names[row.name, row.profile], []).append(row)
+        rows_by_profile.setdefault(short_names[row.name, row.profile], []).append(row)
     grid_columns = tuple(
         replace(column, total=_add_rates(row.tool for row in rows_by_profile[column.key]))
-        for column in build_profile_columns(names)
+        for column in build_profile_columns(short_names)
     )
     grid_rows = []
     for model_rows in rows_by_model.values():
-        by_profile = {names[row.name, row.profile]: row for row in model_rows}
+        by_profile = {short_names[row.name, row.profile]: row for row in model_rows}
         cells = tuple(
             _build_cell(published, query, row.tool, is_not_applicable=row.not_applicable, profile=row.profile)
             if row
             else None
             for row in (by_profile.get(column.key) for column in grid_columns)
         )
-        grid_rows.append(_build_row(published, query, model_rows, cells, columns, names))
+        grid_rows.append(_build_row(published, query, model_rows, cells, columns, short_names))
     return Grid("Model", grid_columns, tuple(grid_rows), _compute_overall(published, rows))
 
 
@@ -148,7 +148,7 @@ def _compute_overall(published: PublishedMatrix, rows: Sequence[PublishedRow]) -
 
 
 def _add_rates(rates: Iterable[Rate], target: int | None = None) -> MetricValue:
-    """Return the sum of the rates as a value; `target` is in percent."""
+    """Return the rate with the added numerators and denominators of these rates; `target` is in percent."""
     rates = tuple(rates)
     return MetricValue(build_rate(sum(rate.k for rate in rates), sum(rate.n for rate in rates), target=target), None)
 
@@ -159,7 +159,7 @@ def _build_row(
     rows: Sequence[PublishedRow],
     cells: tuple[GridCell | None, ...],
     columns: Sequence[RowColumn],
-    names: Mapping[ModelProfile, str],
+    short_names: Mapping[ModelProfile, str],
 ) -> GridRow:
     """Return the grid row for one published row, or for the published rows of all profiles of a model."""
     first = rows[0]
@@ -171,7 +171,7 @@ def _build_row(
         key=first.key,
         label=first.name,
         title=f"{first.model}, {shown_profile}",
-        note=names.get((first.name, profile), shown_profile),
+        note=short_names.get((first.name, profile), shown_profile),
         is_repeated=first.repeats_model,
         overall=_build_cell(published, query, overall, is_not_applicable=is_not_applicable, profile=profile),
         cells=cells,

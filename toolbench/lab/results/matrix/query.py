@@ -1,6 +1,6 @@
 """Query of the matrix page.
 
-Unreadable values are ignored and listed in the query; no value raises an error.
+Unreadable values are ignored; `ignored` has the names of their parameters. No value raises an error.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ class MatrixQuery:
         runs: primary keys of the runs of NAMED_RUNS.
         metric: name of the metric.
         target: target of the rates in percent.
-        q: text that the name of the model or the provider contains, in upper or lower case; empty for all models.
+        q: text that the name of the model or of the provider contains, ignoring case; empty for all models.
         group: group of scenarios; empty for the default one.
         prompt: a prompt version; SPLIT_BY_PROMPT for one row for each version; empty to pool all versions.
         cell: key of the open row; empty for none. Only the view "bars" opens rows.
@@ -48,7 +48,7 @@ class MatrixQuery:
             for the order of the matrix.
         chosen: filter by models, profiles, strategies, scenarios and times.
         layout: columns and density of the grid.
-        ignored: names of parameters whose values could not be read, or that another one excludes.
+        ignored: names of the parameters whose values could not be read.
     """
 
     scope: str = ""

@@ -1,4 +1,4 @@
-"""Rows of the matrix: one model with equal settings, summed over its cells."""
+"""Rows of the matrix, each with the sums over the cells of one model with one profile and equal settings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -69,11 +69,11 @@ class MatrixRow:
         published: passes and trials of the published matrix, such as `37/40`, or "with tools off"; "" for a row that
             the publication lacks.
         group: group of the tool scenarios.
-        omitted: older versions of its scenarios, which the row does not count, as in `TrialFilter.without`.
+        omitted: other versions of its scenarios, which the row does not count, as in `TrialFilter.without`.
         trial_filter: filter of the trials that the row counts: those of its tool scenarios, or of its controls if the
             metric covers only these.
         prompt: the prompt version if there is a row for each version, else None.
-        versions: versions of those of its scenarios that the matrix shows in several versions.
+        versions: versions of its scenarios, but only of those that the matrix shows in several versions.
         outdated: scenarios that another row has in a newer version, each with this row's version, such as
             `happy_path version 1`.
     """
@@ -135,7 +135,7 @@ class MatrixRow:
 
     @property
     def scenario_filter(self) -> TrialFilter:
-        """Return the filter of the trials that the row counts in a scenario, without the scenario."""
+        """Return a filter that, with a scenario added, selects the trials that the row counts in the scenario."""
         chosen = replace(self.trial_filter.chosen, scenarios=())
         return replace(self.trial_filter, group="", scenario="", without=self.omitted, chosen=chosen)
 
@@ -146,7 +146,7 @@ class MatrixRow:
 
     @property
     def ranked(self) -> bool:
-        """Return whether the row is compared: it is applicable, has a value, and no other row has a newer version."""
+        """Return whether the row is compared: it is applicable, has a value and has no outdated scenario."""
         has_value = bool(self.rate.n) if self.rate else self.value.is_known
         return self.applicable and has_value and not self.outdated
 
@@ -214,7 +214,7 @@ def build_row(
     Returns:
         None if no scenario belongs to the chosen group.
     """
-    newest_rows, older_rows = split_newest_versions(sum_rows)
+    newest_rows, other_rows = split_newest_versions(sum_rows)
     group_rows = [sum_row for sum_row in newest_rows if sum_row["scenario_group"] == group]
     if not group_rows:
         return None
@@ -244,7 +244,7 @@ def build_row(
         differing=_list_differing(shown),
         published=published.get((first["model_name"], first["profile"]), ""),
         group=group,
-        omitted=render_tokens(older_rows),
+        omitted=render_tokens(other_rows),
         trial_filter=_build_trial_filter(first, query),
         prompt=prompt,
     )
@@ -286,7 +286,7 @@ def _build_scenario_sums(sum_row: SumRow) -> ScenarioSums:
 def _list_differing(sum_rows: list[SumRow]) -> tuple[str, ...]:
     """Return "settings" if frozen policies differ within a row, and "engine" if engine versions do.
 
-    Prompts need no check: a scenario's prompts are part of its version, a method's prompts of the engine version.
+    Prompts need no check: those of a scenario belong to its version, those of a method to the engine version.
     """
     engines = select_distinct_versions(version for sum_row in sum_rows for version in sum_row["engines"])
     differs_by_name = {
@@ -297,7 +297,7 @@ def _list_differing(sum_rows: list[SumRow]) -> tuple[str, ...]:
 
 
 def _build_trial_filter(sum_row: SumRow, query: MatrixQuery) -> TrialFilter:
-    """Return the filter of the trials of a row, to which `select_trials` adds groups and versions of scenarios."""
+    """Return the filter of the trials of a row, without the group and the omitted versions of scenarios."""
     return TrialFilter(
         runs=",".join(map(str, query.runs)) if query.scope == "runs" else "",
         provider=sum_row["provider_name"],

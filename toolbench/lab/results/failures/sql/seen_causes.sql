@@ -2,8 +2,8 @@
 --
 -- Parameters: id of the run; version of the table of causes (only trials classified by it are counted); maximum number
 -- of rows.
--- Returns: code, JSON path without list indices, number of trials, number of occurrences, and number of trials with an
--- occurrence from which the model recovered. The rows with the most trials are first.
+-- Returns: code, JSON path without list indices, number of trials, number of occurrences, and number of trials in which
+-- each occurrence was harmless or was corrected by a later step. The rows with the most trials are first.
 --
 -- Trials without causes add no row. A condition that leaves them out would make PostgreSQL read the whole index of
 -- trials with causes, of all runs.
