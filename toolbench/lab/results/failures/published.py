@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from toolbench.lab.models import Trial
 from toolbench.lab.results.published import PublishedMatrix
 
-_TIMEOUT = "TIMEOUT"
+_TIMEOUT = "TIMEOUT"  # a category
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,8 @@ class PublishedCount:
 
     Attributes:
         count: number of failures.
-        heat: 100 times the square root of their share of the model's trials, controls included.
+        heat: strength of the colour, from 0 to 100: 100 times the square root of the share of these failures in the
+            model's trials, controls included.
     """
 
     count: int
@@ -61,22 +62,22 @@ def build_published_failures(published: PublishedMatrix | None) -> PublishedFail
     if published is None:
         return PublishedFailures()
     counts: dict[tuple[str, str], int] = Counter()
-    tried, by_model, by_name = Counter[str](), Counter[str](), Counter[str]()
+    tried, by_model, by_category = Counter[str](), Counter[str](), Counter[str]()
     for row in published.rows:
         tried[row.name] += row.tool.n + row.control.n
-        for name, count in row.categories:
-            counts[name, row.name] += count
+        for category, count in row.categories:
+            counts[category, row.name] += count
             by_model[row.name] += count
-            by_name[name] += count
+            by_category[category] += count
     models = [model for model, _ in sorted(by_model.items(), key=lambda item: (-item[1], item[0]))]
     rows = tuple(
         PublishedFailureRow(
-            name,
+            category,
             total,
-            Trial.Outcome.INFRA if name == _TIMEOUT else Trial.Outcome.FAIL,
-            tuple(_build_count(counts.get((name, model), 0), tried[model]) for model in models),
+            Trial.Outcome.INFRA if category == _TIMEOUT else Trial.Outcome.FAIL,
+            tuple(_build_count(counts.get((category, model), 0), tried[model]) for model in models),
         )
-        for name, total in sorted(by_name.items(), key=lambda item: (-item[1], item[0]))
+        for category, total in sorted(by_category.items(), key=lambda item: (-item[1], item[0]))
     )
     return PublishedFailures(tuple(models), rows, published.month, published.source)
 
