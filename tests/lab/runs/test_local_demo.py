@@ -112,7 +112,7 @@ def test_get_local_demo_counts_valid_and_correct_and_dropped_tools() -> None:
     assert (demo.state, demo.done, demo.total) == ("live", 4, 5)
     assert (result.label, result.valid.k, result.correct.k) == ("native tools, the model's own template", 1, 1)
     assert result.main_failure == "The answer holds no call. (3)"
-    assert result.dropped_trial_id == Trial.objects.order_by("pk")[0].pk
+    assert result.tools_dropped_trial_id == Trial.objects.order_by("pk")[0].pk
 
 
 def test_get_local_demo_keeps_one_of_equally_frequent_failures() -> None:

@@ -31,7 +31,7 @@ def launch_once(
     Args:
         request: the run to launch.
         owner: the user who launches it.
-        key: the idempotency key, at most MAX_KEY_CHARACTERS; "" to launch in any case.
+        key: the idempotency key, at most MAX_KEY_CHARACTERS; "" for a launch without a key.
         body: the request body; a later request with the same key must have an equal one.
         confirmed_requests: the confirmed number of paid requests.
 
@@ -52,7 +52,7 @@ def launch_once(
 
 @contextmanager
 def use_launch_key(owner: User, key: str, body: JsonObject) -> Iterator[LaunchKey]:
-    """Provide the row of a key for the block, which runs in a transaction.
+    """Provide the row of a key to the `with` block, which runs in a transaction.
 
     A simultaneous request with the same key waits for the end of the transaction. Without a key, the row is a new one
     that is not saved, and there is no transaction.

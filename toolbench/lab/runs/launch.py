@@ -32,12 +32,12 @@ def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, confir
 
     Args:
         request: models, settings and scenarios of the run.
-        owner: owner of the run; None for none.
+        owner: the user who owns the run; None for a run without an owner.
         confirmed_requests: the confirmed number of paid requests.
 
     Raises:
         LaunchError: the request is invalid, a strategy is too long, or a provider has spent its budget for the month.
-        PaidRequestsUnconfirmedError: it may send more paid requests than were confirmed.
+        PaidRequestsUnconfirmedError: the run may send more paid requests than were confirmed.
     """
     plan = build_plan(request)
     _check_strategies(plan)
@@ -63,15 +63,15 @@ def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, confir
 
 
 def _check_strategies(plan: Plan) -> None:
-    """Check that the column of a configuration can store its strategy. An alias may have a longer one.
+    """Check that the strategies fit their column. The strategy of an alias may be longer.
 
     Raises:
-        LaunchError: it cannot.
+        LaunchError: a strategy is too long.
     """
     for config in plan.configs:
         if len(config.strategy) > MAX_STRATEGY_CHARACTERS:
-            limit = f"In a run, a strategy has at most {MAX_STRATEGY_CHARACTERS} characters."
-            raise LaunchError({"strategies": [f"{limit} Save {config.strategy} as a preset."]})
+            rule = f"In a run, a strategy has at most {MAX_STRATEGY_CHARACTERS} characters."
+            raise LaunchError({"strategies": [f"{rule} Save {config.strategy} as a preset."]})
 
 
 def derive_seed(*parts: object) -> int:
@@ -183,13 +183,13 @@ def _write_cells(run: Run, plan: Plan, configs: Sequence[RunConfig]) -> list[Cel
     )
 
 
-def _iter_trials(run: Run, plan: Plan, cells: Sequence[Cell], blocks: int) -> Iterator[Trial]:
+def _iter_trials(run: Run, plan: Plan, cells: Sequence[Cell], block_count: int) -> Iterator[Trial]:
     """Yield trials block by block.
 
-    A block has one trial of each cell, in an order drawn from the run's order seed.
+    A block has one trial of each cell, in the order of `_shuffle_cells`.
     """
     position = 0
-    for block in range(1, blocks + 1):
+    for block in range(1, block_count + 1):
         for cell_index in _shuffle_cells(run, plan, block):
             applicable = plan.cells[cell_index].applicable
             yield build_trial(run, cells[cell_index], block, position=position, applicable=applicable)
@@ -197,9 +197,10 @@ def _iter_trials(run: Run, plan: Plan, cells: Sequence[Cell], blocks: int) -> It
 
 
 def _shuffle_cells(run: Run, plan: Plan, block: int) -> list[int]:
-    """Return the indexes of the cells in the order of a block.
+    """Return the indexes of the cells in plan.cells, in the order of a block.
 
-    In the first run of the local demo, cells with method constrained come first.
+    The order is drawn from the run's order seed. In the first run of the local demo, cells with method constrained come
+    first: their calls are valid, so the home page soon shows some.
     """
     cell_indexes = list(range(len(plan.cells)))
     random.Random(derive_seed(run.order_seed, block)).shuffle(cell_indexes)
@@ -213,9 +214,9 @@ def build_trial(run: Run, cell: Cell, index: int, *, position: int, applicable: 
 
     Args:
         run: the run.
-        cell: the cell, with its configuration.
+        cell: a cell of the run, with its configuration.
         index: number of the repeat, from 1.
-        position: place in the order of the run.
+        position: place in the order of the run, from 0.
         applicable: False if tools are off and the scenario is no control; the trial is then done, with outcome `na`.
     """
     config = cell.config

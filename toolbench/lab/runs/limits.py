@@ -1,4 +1,4 @@
-"""Limits of the requests and tokens of a run."""
+"""Request limit and token limit of a run."""
 
 from collections import Counter
 
@@ -17,8 +17,8 @@ from toolbench.lab.worker.request_budget import correct_request_counts
 def set_limits(run_id: int, *, request_cap: int | None, token_cap: int | None, confirmed_requests: int = 0) -> None:
     """Set both limits of a run; its state does not change.
 
-    A count of used requests that is below the number of stored attempts is corrected first. Used tokens are not
-    counted anew.
+    If more attempts are stored than requests were counted as used, the count is corrected first. Used tokens are not
+    counted again.
 
     Args:
         run_id: the run.
@@ -27,9 +27,10 @@ def set_limits(run_id: int, *, request_cap: int | None, token_cap: int | None, c
         confirmed_requests: the confirmed number of paid requests.
 
     Raises:
-        RunActionError: there is no such run, a limit is too low or too high, or a scenario or the engine has changed.
-        PaidRequestsUnconfirmedError: under a higher limit of requests, the open trials and the rounds that may follow
-            may send more paid requests than were confirmed.
+        RunActionError: there is no such run, a limit is too low or too high, or the request limit is raised after a
+            scenario or the engine has changed.
+        PaidRequestsUnconfirmedError: the request limit is raised, and the open trials and those of later rounds may
+            send more paid requests than were confirmed.
     """
     recompute_all_stale(run_id)
     correct_request_counts(run_id)
@@ -42,9 +43,9 @@ def set_limits(run_id: int, *, request_cap: int | None, token_cap: int | None, c
             raise RunActionError(
                 f"A limit is at most {MAX_RUN_LIMIT:,} {name}; leave it empty for none. Nothing was changed."
             )
-    is_raised = run.request_cap is not None and (request_cap is None or request_cap > run.request_cap)
+    raises_request_cap = run.request_cap is not None and (request_cap is None or request_cap > run.request_cap)
     run.request_cap, run.token_cap = request_cap, token_cap
-    if is_raised:
+    if raises_request_cap:
         open_trials = run.trials.exclude(state=Trial.State.DONE).order_by()
         max_trials_by_cell = Counter(open_trials.values_list("cell_id", flat=True)) + count_further_trials(run)
         check_open_trials(run, max_trials_by_cell, confirmed_requests, used=run.requests_reserved)
@@ -58,8 +59,8 @@ def set_limits_and_resume(
     """Set both limits of a paused run and resume it, in one transaction.
 
     Raises:
-        RunActionError: as `set_limits`, or the run is not paused.
-        PaidRequestsUnconfirmedError: as `set_limits`.
+        RunActionError: as in `set_limits`, or the run is not paused.
+        PaidRequestsUnconfirmedError: as in `set_limits`.
     """
     check_paused(get_run(run_id))
     set_limits(run_id, request_cap=request_cap, token_cap=token_cap, confirmed_requests=confirmed_requests)

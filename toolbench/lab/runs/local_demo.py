@@ -26,9 +26,9 @@ OWN_SERVICE, TOOLS_SERVICE = "local-own", "local-tools"
 INTENT_DEMO_PURPOSE = "first_page_intent"  # Run.purpose of the second run
 DEMO_PURPOSES = (WEATHER_DEMO_PURPOSE, INTENT_DEMO_PURPOSE)
 TRIALS_PER_CELL = 10
-INTENT_MAX_TOKENS = 192  # the answer has a reasoning field, so it is longer than that of the weather task
+INTENT_MAX_TOKENS = 192  # the answer has a field for reasoning, so it is longer than a weather call
 EXAMPLE_SET = "weather-1"
-INTENT_START_GRACE = timedelta(minutes=1)  # time after the end of the first run in which the intent run starts
+INTENT_START_GRACE = timedelta(minutes=1)  # after the end of the first run, time in which the intent run starts
 LAUNCH_LOCK_ID = 0x10CA1  # key of the advisory lock that allows one launch at a time
 # Label and hint of a configuration, by method, service and whether examples are sent.
 CONFIG_TEXTS = {
@@ -46,10 +46,12 @@ class DemoResult:
     """Results of one cell of the demo.
 
     Attributes:
+        hint: what distinguishes the configuration, in a few words.
         valid: share of answered trials with a call that matches the schema.
         correct: answered success.
-        main_failure: the most frequent failure sentence with its count; "" without a failure.
-        dropped_trial_id: a trial whose rendered prompt contains no tool; None without one.
+        main_failure: the most frequent failure sentence with its count, such as "The city is wrong. (3)"; "" without a
+            failure.
+        tools_dropped_trial_id: the first trial whose rendered prompt contains no tool; None without one.
     """
 
     cell_id: int
@@ -59,7 +61,7 @@ class DemoResult:
     correct: Rate
     tally: Tally
     main_failure: str
-    dropped_trial_id: int | None
+    tools_dropped_trial_id: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +69,14 @@ class _CellCounts:
     """Counts of the trials of one cell.
 
     Attributes:
-        answered: answered trials.
-        valid: answered trials with a valid call.
-        dropped_trial_id: a trial whose rendered prompt contains no tool; None without one.
+        answered: number of answered trials.
+        valid: number of answered trials with a valid call.
+        tools_dropped_trial_id: as in DemoResult.
     """
 
     answered: int = 0
     valid: int = 0
-    dropped_trial_id: int | None = None
+    tools_dropped_trial_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +85,18 @@ class LocalDemo:
 
     Attributes:
         state: "off" (no local model), "loading" (a local server is not ready), "starting" (both are ready, and no run
-            is launched), "deleted" (both are ready, and the run was deleted), "live" (trials are open, or the intent
-            run is about to start) or "finished".
+            was launched), "deleted" (both are ready, and the first run was deleted), "live" (trials are open, or the
+            intent run is about to start) or "finished".
         run: the run of six configurations; None before its launch and if it was deleted.
-        intent_run: the run that classifies intents; None before its launch.
+        intent_run: the run that classifies intents; None before its launch and if it was deleted.
         model: name of the model.
-        results: results of the first run.
-        intent: results of the intent run.
-        done: number of trials that have ended.
-        total: number of all trials.
-        cancelled: number of cancelled trials.
-        seconds_left_low: lower end of the range of the remaining seconds; None before two trials are done and after the
-            end.
+        results: results of the first run, one for each configuration.
+        intent: results of the intent run; empty without one.
+        done: number of trials of both runs that have ended.
+        total: number of trials of both runs.
+        cancelled: number of cancelled trials of both runs.
+        seconds_left_low: lower end of the range of the remaining seconds; None until two trials have ended, and once
+            all have ended.
         seconds_left_high: upper end of that range.
     """
 
@@ -127,7 +129,7 @@ def launch_next_demo_run() -> Run | None:
     A deleted run counts as launched. Several processes may call it at the same time.
 
     Returns:
-        The launched run; None if there is nothing to launch or a local server is not ready.
+        The launched run; None if there is nothing to launch, or if a local server is not ready or has no model.
     """
     if ServiceAddress.objects.filter(name__in=[OWN_SERVICE, TOOLS_SERVICE]).count() < 2:
         return None
@@ -253,7 +255,8 @@ def _find_model_name(run: Run) -> str:
 def _get_results(run_ids: Sequence[int]) -> dict[int, tuple[DemoResult, ...]]:
     """Return the results of each run by its id, in the order of CONFIG_TEXTS."""
     rows = Cell.objects.filter(run_id__in=run_ids).select_related("config").defer("config__layers")
-    # The cells are read before their trials: once all cells are done, the page stops polling, so nothing may be newer.
+    # The cells are read before their trials. In the other order, the page could show an old count of valid calls with
+    # cells that are all done, and then stop polling.
     cells = list(rows.order_by("position"))
     counts = _count_cell_trials(run_ids)
     failures = _get_main_failures(run_ids)
@@ -281,7 +284,7 @@ def _build_result(cell: Cell, counts: _CellCounts, main_failure: str) -> DemoRes
         correct=tally.compute_answered_success(),
         tally=tally,
         main_failure=main_failure,
-        dropped_trial_id=counts.dropped_trial_id,
+        tools_dropped_trial_id=counts.tools_dropped_trial_id,
     )
 
 
@@ -302,14 +305,14 @@ def _get_main_failures(run_ids: Sequence[int]) -> dict[int, str]:
     """
     failed = Trial.objects.filter(run_id__in=run_ids, outcome=Trial.Outcome.FAIL)
     grouped = failed.order_by().values("cell_id", "sentence").annotate(times=Count("pk"))
-    by_frequency = grouped.order_by("times", "sentence")  # the last row of a cell, which is kept, is the most frequent
+    by_frequency = grouped.order_by("times", "sentence")  # of a cell's rows, the last one stays in the dictionary
     return {row["cell_id"]: f"{row['sentence']} ({row['times']})" for row in by_frequency}
 
 
 def _estimate_seconds_left(started_at: datetime, done: int, total: int) -> tuple[float | None, float | None]:
     """Estimate the range of remaining seconds from the pace so far.
 
-    The range is (None, None) before two trials are done and after the end.
+    The range is (None, None) until two trials have ended, and once all have ended.
     """
     if done < 2 or done >= total:
         return None, None

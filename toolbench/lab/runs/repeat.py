@@ -1,7 +1,7 @@
 """Repeats of stored trials and runs, with the frozen settings of the run.
 
-The policy is resolved by the installed engine, which may be newer. The plan hashes of two trials show whether their
-plans are equal, apart from the seeds.
+The policy is resolved by the installed engine, which may be newer than that of the original run. The plan hashes of two
+trials show whether their plans are equal, apart from the seeds.
 """
 
 import secrets
@@ -64,13 +64,14 @@ def resend_trial(trial_id: int) -> Run:
 def repeat_run(run: Run, *, owner: AbstractBaseUser | None) -> Run:
     """Repeat a run with the same seeds, without manually added trials.
 
-    The repeat of a run of the local demo does not replace it on the home page, and no decision counts the repeat of a
-    run of missing trials: both are ordinary runs.
+    The repeat has the purpose of the run, with two exceptions, whose repeats have the purpose "" of ordinary runs. With
+    the same purpose, the repeat of a run of the local demo would replace it on the home page, and the repeat of a run
+    that adds missing trials to a decision would count in the decision.
     """
-    planned = run.trials.filter(added_by_hand=False).defer("rendered_prompt", "final_text", "verdict")
+    planned_trials = run.trials.filter(added_by_hand=False).defer("rendered_prompt", "final_text", "verdict")
     purpose = "" if run.purpose in (*DEMO_PURPOSES, MORE_TRIALS_PURPOSE) else run.purpose
     copy_settings = CopySettings(run.title, purpose, owner.pk if owner else None)
-    return _copy_trials(run, list(planned.order_by("position")), copy_settings)
+    return _copy_trials(run, list(planned_trials.order_by("position")), copy_settings)
 
 
 def find_noise_source(run: Run) -> Run:
@@ -80,23 +81,23 @@ def find_noise_source(run: Run) -> Run:
 
 def repeat_for_noise(source: Run, *, owner: AbstractBaseUser | None) -> Run:
     """Repeat a run with new sampling seeds and otherwise equal settings, to measure A/A noise."""
-    planned = list(source.trials.filter(added_by_hand=False).defer("rendered_prompt", "final_text", "verdict"))
-    for trial in planned:
+    planned_trials = list(source.trials.filter(added_by_hand=False).defer("rendered_prompt", "final_text", "verdict"))
+    for trial in planned_trials:
         trial.seed = secrets.randbelow(MAX_SEED)
     copy_settings = CopySettings(f"A/A of {source}"[:200], NOISE_PURPOSE, owner.pk if owner else None)
-    return _copy_trials(source, planned, copy_settings)
+    return _copy_trials(source, planned_trials, copy_settings)
 
 
-def _copy_trials(source: Run, planned: Sequence[Trial], copy_settings: CopySettings) -> Run:
+def _copy_trials(source: Run, trials: Sequence[Trial], copy_settings: CopySettings) -> Run:
     """Create a run with copies of trials of `source`, and notify workers.
 
     The configurations and cells of the trials are copied too.
     """
     with transaction.atomic():
-        run = _copy_run(source, copy_settings, planned)
-        configs = _copy_configs({trial.config_id for trial in planned}, run)
-        cells = _copy_cells({trial.cell_id for trial in planned}, run, configs)
-        queue_trials([_copy_trial(trial, cells[trial.cell_id]) for trial in planned])
+        run = _copy_run(source, copy_settings, trials)
+        configs = _copy_configs({trial.config_id for trial in trials}, run)
+        cells = _copy_cells({trial.cell_id for trial in trials}, run, configs)
+        queue_trials([_copy_trial(trial, cells[trial.cell_id]) for trial in trials])
         recompute([cell.pk for cell in cells.values()])
         queue_first_probes(run)
         provider_ids = {config.provider_id for config in configs.values() if config.provider_id}
@@ -106,10 +107,10 @@ def _copy_trials(source: Run, planned: Sequence[Trial], copy_settings: CopySetti
     return run
 
 
-def _copy_run(run: Run, copy_settings: CopySettings, planned: Sequence[Trial]) -> Run:
-    """Create a copy of a run for these trials.
+def _copy_run(run: Run, copy_settings: CopySettings, trials: Sequence[Trial]) -> Run:
+    """Create a copy of a run, without its configurations, cells and trials.
 
-    It has no sequential stopping, so its number of trials per cell is the largest one that the run reached.
+    The copy has no sequential stopping. Its trials per cell are the largest repeat number of the trials to copy.
     """
     return Run.objects.create(
         title=copy_settings.title,
@@ -119,8 +120,8 @@ def _copy_run(run: Run, copy_settings: CopySettings, planned: Sequence[Trial]) -
         instance_kind=run.instance_kind,
         seed=run.seed,
         order_seed=run.order_seed,
-        trials_per_cell=max((trial.index for trial in planned), default=run.trials_per_cell),
-        trial_count=len(planned),
+        trials_per_cell=max((trial.index for trial in trials), default=run.trials_per_cell),
+        trial_count=len(trials),
         request_cap=run.request_cap,
         token_cap=run.token_cap,
         deadline_seconds=run.deadline_seconds,
@@ -165,7 +166,7 @@ def _copy_cells(cell_ids: Collection[int], run: Run, configs: Mapping[int, RunCo
 def _copy_trial(trial: Trial, cell: Cell) -> Trial:
     """Build an unsaved copy of a trial.
 
-    The copy of a trial that was not applicable is done, with the same outcome.
+    If the trial was not applicable and never sent, the copy is done, with the same outcome.
     """
     copy = Trial(
         run=cell.run,

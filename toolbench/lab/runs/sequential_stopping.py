@@ -38,7 +38,7 @@ _FINISHED_ROUNDS = load_statement("runs/finished_rounds")
 
 
 def analyse_undecided_runs() -> int:
-    """Analyse cells whose round is over, and queue the next round of undecided ones.
+    """Analyse the cells whose round is over, and queue the next round of those that stay undecided.
 
     If a run cannot be analysed, the failure is logged and counted, and the other runs are still analysed.
 
@@ -58,20 +58,23 @@ def analyse_undecided_runs() -> int:
 
 
 def end_rounds(run_id: int) -> None:
-    """End the rounds of all undecided cells of a run to cancel. Call it before the run is locked."""
-    _decide_locked_cells(run_id, "", RUN_CANCELLED)
+    """End the rounds of all undecided cells of a run that is being cancelled.
+
+    Call it in a transaction, before the run is locked: cells are always locked before runs.
+    """
+    _replace_decision(run_id, "", RUN_CANCELLED)
 
 
 def reopen_rounds(run_id: int) -> None:
-    """Undo `end_rounds`: make the cells undecided again. Call it before the run is locked."""
-    _decide_locked_cells(run_id, RUN_CANCELLED, "")
+    """Undo `end_rounds`: make the cells undecided again. Call it as `end_rounds`."""
+    _replace_decision(run_id, RUN_CANCELLED, "")
 
 
-def _decide_locked_cells(run_id: int, before: str, after: str) -> None:
-    """Lock the run's cells with the decision `before`, and replace it by `after`."""
-    cells = Cell.objects.filter(run_id=run_id, error__isnull=False, decided=before).order_by("pk")
+def _replace_decision(run_id: int, old: str, new: str) -> None:
+    """Lock those cells with sequential stopping that have the decision `old`, and give them the decision `new`."""
+    cells = Cell.objects.filter(run_id=run_id, error__isnull=False, decided=old).order_by("pk")
     locked_ids = [cell.pk for cell in cells.select_for_update(no_key=True)]
-    Cell.objects.filter(pk__in=locked_ids).update(decided=after)
+    Cell.objects.filter(pk__in=locked_ids).update(decided=new)
 
 
 def count_further_trials(run: Run) -> Counter[int]:
@@ -82,7 +85,7 @@ def count_further_trials(run: Run) -> Counter[int]:
 
 
 def _analyse_run(run_id: int, cell_ids: list[int]) -> int:
-    """Decide the cells of one run, queue the next round of the others, and return the number of queued trials."""
+    """Decide cells of one run, queue the next round of the undecided ones, and return the number of queued trials."""
     with transaction.atomic():
         cells = _lock_cells(cell_ids)
         run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
@@ -102,9 +105,9 @@ def _analyse_run(run_id: int, cell_ids: list[int]) -> int:
 
 
 def _lock_cells(cell_ids: Collection[int]) -> list[Cell]:
-    """Lock and return the cells that are undecided and have no open trial, recomputed.
+    """Lock those of the cells that are undecided, and return those without an open trial, recomputed.
 
-    Another process may have decided or continued the others. Cells are always locked before runs.
+    Another process may have decided a cell or queued its next round. Cells are always locked before runs.
     """
     undecided = Cell.objects.filter(pk__in=cell_ids, decided="").order_by("pk")
     locked_ids = [cell.pk for cell in undecided.select_for_update(no_key=True)]
@@ -147,7 +150,7 @@ def _group_competitors(run: Run, cells: Sequence[Cell], rule: StoppingRule) -> I
 
 
 def _build_count(cell: Cell, rule: StoppingRule) -> CellCount:
-    """Return the counts of the cell for the rate of the rule."""
+    """Return the number of passed trials and of all trials that the rate of the rule counts."""
     assert cell.error is not None
     tally = tally_cells([cell])
     if rule.rate == "given":

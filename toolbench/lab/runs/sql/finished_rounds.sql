@@ -1,8 +1,8 @@
--- Find undecided cells whose round of trials is over. The round of a cell is over when the cell's provider has no open
--- trial of the run; with rule "best", when no provider has one.
+-- Find undecided cells of running runs whose round of trials is over. With rule "best", the round of a cell is over when
+-- the run has no open trial; with another rule, when the run has no open trial at the cell's provider.
 --
 -- Parameters: none.
--- Returns: run, cell; in the order of their ids.
+-- Returns: run id, cell id; in this order.
 -- Locks: none.
 SELECT run.id, cell.id FROM lab_run AS run
 JOIN lab_cell AS cell ON cell.run_id = run.id AND cell.error IS NOT NULL AND cell.decided = ''
