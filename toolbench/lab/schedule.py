@@ -1,4 +1,4 @@
-"""Jobs of the scheduler process, each run at a fixed interval, such as the sweep and due schedules."""
+"""Jobs that the scheduler process does at fixed intervals, such as the sweep and the launch of due schedules."""
 
 import logging
 import time
@@ -28,7 +28,8 @@ logger = logging.getLogger(__name__)
 DEMO_RUN_SECONDS = 2.0
 SCHEDULE_SECONDS = 10.0
 ALERT_SECONDS = 3.0
-# Hourly jobs run at start too, so that cells whose error an update has fixed are recomputed at once.
+# Jobs also run when the scheduler starts. So after an update, cells that the old version could not compute are
+# recomputed at once.
 HOURLY_SECONDS = 3600.0
 RETENTION_SECONDS = 60.0  # a call does nothing unless a daily pass is due; a long pass continues at the next call
 
@@ -41,7 +42,7 @@ class ScheduledJob:
         name: the name under which /health/ shows failures of the job.
         action: does the work.
         seconds: the interval.
-        due_at: the next time to run, by the clock of the schedule.
+        due_at: the next time to run, in seconds of the schedule's clock.
     """
 
     name: str
@@ -51,9 +52,9 @@ class ScheduledJob:
 
 
 class JobSchedule:
-    """Jobs with their next times. A failed job is run again when it is due next.
+    """Jobs with their next times. A failed job runs again when it is next due.
 
-    Each failure is logged, and counted for /health/ unless the database is unavailable.
+    Each failure is logged. It is also counted for /health/, unless the database is unavailable.
     """
 
     def __init__(self, jobs: tuple[ScheduledJob, ...], *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -78,9 +79,9 @@ class JobSchedule:
 
 
 class PacedSweep:
-    """Sweep of the scheduler.
+    """Sweep of the scheduler, which recomputes counts only after pauses.
 
-    A sweep that recomputes counts is followed by a pause, in which sweeps leave the counts out.
+    A sweep that recomputes counts begins a pause, in which sweeps leave the counts out.
     """
 
     def __init__(self, pacing: CountPacing | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Sets of test cases: selection of all cases of a set by one word, and privacy of sets."""
+"""Sets of test cases: their list, their selection by words such as "set:3", and their privacy."""
 
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlencode
@@ -10,11 +10,11 @@ from toolbench.lab.models import Case, CaseSet
 from toolbench.lab.query_params import parse_whole_number
 
 SET_PREFIX = "set:"
-MIN_CASES_FOR_ONE_TRIAL = 20  # a set with this many cases is proposed with one trial per case, not ten
+MIN_CASES_FOR_ONE_TRIAL = 20  # a set with at least this many cases is proposed with 1 trial per case, not 10
 
 
 class CaseSetNotFoundError(Exception):
-    """Set of test cases that does not exist; the message has its number."""
+    """Raised if a set of test cases does not exist; the message has its number."""
 
 
 def list_nonempty_sets() -> list[tuple[CaseSet, int]]:
@@ -34,7 +34,7 @@ def build_set_word(case_set: CaseSet) -> str:
 
 
 def expand_set_words(words: Iterable[str]) -> tuple[str, ...]:
-    """Replace the words that select sets by the slugs of their cases, without repetitions.
+    """Replace each word that selects a set by the slugs of the set's cases, and remove repeated words.
 
     Other words, and words that select an unknown or empty set, stay as they are. The call takes one query if any word
     selects a set, otherwise none.
@@ -47,22 +47,22 @@ def expand_set_words(words: Iterable[str]) -> tuple[str, ...]:
 def find_slugs_by_word(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Return the slugs of the cases that each word of a command names. A word that names no case has no entry.
 
-    A word is `set:` with a set's name or number, or a case's slug, in upper or lower case.
+    A word is `set:` with a set's name or number, or a case's slug. Upper or lower case and outer white space do not matter.
     """
     set_words = {
         f"{SET_PREFIX}{name}".lower(): f"{SET_PREFIX}{set_id}"
         for set_id, name in CaseSet.objects.values_list("pk", "name")
     }
-    names = {word: word.strip().lower() for word in words}
-    keys = {word: set_words.get(name, name) for word, name in names.items()}
-    cases = Case.objects.filter(deleted_at=None).annotate(low=Lower("slug")).filter(low__in=set(keys.values()))
-    slugs: dict[str, tuple[str, ...]] = {low: (slug,) for low, slug in cases.values_list("low", "slug")}
+    lower_words = {word: word.strip().lower() for word in words}
+    keys = {word: set_words.get(lower_word, lower_word) for word, lower_word in lower_words.items()}
+    cases = Case.objects.filter(deleted_at=None).annotate(key=Lower("slug")).filter(key__in=set(keys.values()))
+    slugs: dict[str, tuple[str, ...]] = {key: (slug,) for key, slug in cases.values_list("key", "slug")}
     slugs |= _find_members([key for key in keys.values() if key.startswith(SET_PREFIX)])
     return {word: slugs[key] for word, key in keys.items() if key in slugs}
 
 
 def render_launch_query(case_set: CaseSet, case_count: int) -> str:
-    """Render the query of a launch form with the set, default settings and no model."""
+    """Render the URL query that fills the launch form with the set and default settings, but no model."""
     fields: list[tuple[str, object]] = [
         ("scenarios", build_set_word(case_set)),
         ("profiles", "default"),

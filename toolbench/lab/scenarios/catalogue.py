@@ -17,15 +17,15 @@ from toolbench.evals.user_cases.scenario import USER_CASE_GROUP, UserCaseScenari
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell
 
 ScenarioKey = tuple[str, int]  # slug, version
-MAX_SEED = 0x7FFFFFFF  # of instances and of sampling; every endpoint accepts seeds up to this
+MAX_SEED = 0x7FFFFFFF  # largest seed of instances and of sampling, which every endpoint accepts
 
 
 def load_scenario(slug: str, version: int | None = None) -> Scenario:
-    """Return a scenario with one query if it is a case, else without a query. A deleted case is returned too.
+    """Return a scenario; with one query if it is a case, else without a query. A deleted case is returned too.
 
     Args:
         slug: the slug.
-        version: the version; None for the newest. Of a scenario in code, an unknown version also gives the newest.
+        version: the version; None for the newest. For a scenario in code, an unknown version gives the newest, too.
 
     Raises:
         KeyError: there is no such scenario, or no such version of a case.
@@ -34,6 +34,7 @@ def load_scenario(slug: str, version: int | None = None) -> Scenario:
     if code_versions:
         return next((scenario for scenario in code_versions if scenario.version == version), code_versions[0])
     number = F("case__current") if version is None else version
+    # PostgreSQL refuses a text with a NUL character, which no slug has.
     row = _query_versions().filter(case__slug=slug, number=number).first() if slug.isprintable() else None
     if row is None:
         raise KeyError(f"there is no scenario {slug}{'' if version is None else f' version {version}'}")
@@ -43,7 +44,7 @@ def load_scenario(slug: str, version: int | None = None) -> Scenario:
 def load_scenarios(keys: Iterable[ScenarioKey]) -> Mapping[ScenarioKey, Scenario]:
     """Return the scenarios of these keys. An unknown scenario or version has no entry.
 
-    The call takes one query if a slug may be a case, otherwise none.
+    The call takes one query if a slug is not that of a scenario in code, otherwise none.
     """
     unique_keys = set(keys)
     slugs = {slug for slug, _ in unique_keys}
@@ -70,7 +71,8 @@ def load_judging_scenario(slug: str, version: int) -> Scenario:
 def find_scenarios(slugs: Iterable[str]) -> dict[str, Scenario]:
     """Return the newest versions of these scenarios, in the given order.
 
-    An unknown scenario or deleted case has no entry. The call takes one query if a slug may be a case, otherwise none.
+    An unknown scenario or deleted case has no entry. The call takes one query if a slug is not that of a scenario in
+    code, otherwise none.
     """
     code_scenarios, unique_slugs = _get_code_scenarios(), list(dict.fromkeys(slugs))
     case_slugs = [slug for slug in unique_slugs if slug not in code_scenarios and slug.isprintable()]
@@ -81,19 +83,19 @@ def find_scenarios(slugs: Iterable[str]) -> dict[str, Scenario]:
 
 
 def list_user_case_slugs(limit: int) -> tuple[str, ...]:
-    """Return the slugs of the newest user cases, at most `limit`, the newest first."""
+    """Return the slugs of the newest test cases of users, at most `limit`, the newest first."""
     cases = Case.objects.filter(deleted_at=None, set__kind=CaseSet.Kind.OWN).order_by("-pk")
     return tuple(cases.values_list("slug", flat=True)[:limit])
 
 
 def sort_by_catalogue(unsorted: Iterable[Scenario]) -> tuple[Scenario, ...]:
-    """Sort scenarios in code by the catalogue; cases follow in the given order."""
+    """Put scenarios in code in the order of the catalogue; cases follow in the given order."""
     positions = {slug: position for position, slug in enumerate(_get_code_scenarios())}
     return tuple(sorted(unsorted, key=lambda scenario: positions.get(scenario.slug, len(positions))))
 
 
 def load_frozen_cases(config_ids: Iterable[int]) -> Mapping[ScenarioKey, Scenario]:
-    """Return the cases of these configurations in the versions of their cells.
+    """Return the cases in the cells of these configurations, in the versions of the cells.
 
     The call takes one query, or two if there are cases.
     """
@@ -136,9 +138,10 @@ def _build_bfcl_scenario(row: CaseVersion, definition: JsonObject) -> Scenario:
 
 
 def find_private(slugs: Iterable[str]) -> frozenset[str]:
-    """Return those of the scenarios that are cases of private sets, whose prompts are not exported by default.
+    """Return those of the slugs that belong to cases of private sets, whose prompts are not exported by default.
 
-    An unknown slug counts as private. The call takes one query if a slug may be a case, otherwise none.
+    An unknown slug counts as private. The call takes one query if a slug is not that of a scenario in code, otherwise
+    none.
     """
     case_slugs = frozenset(slugs).difference(_get_code_scenarios())
     public = Case.objects.filter(slug__in=case_slugs, set__public=True)

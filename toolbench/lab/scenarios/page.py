@@ -23,7 +23,8 @@ from toolbench.evals.user_cases.copying import is_copyable
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.scenarios.catalogue import MAX_SEED, load_scenario
 
-EMPTY_RUN = LoopResult(EndReason.FINAL, "", (), (), Usage())  # its verdict has the rule and the names of all checks
+# Without turns and answer. Judging it gives the rule of a scenario and the names of its checks.
+EMPTY_RESULT = LoopResult(EndReason.FINAL, "", (), (), Usage())
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class ConstraintSupport:
     """Support of a constraint for the tools' schemas.
 
     Attributes:
+        constraint: one of CONSTRAINTS, the ways to constrain an answer.
         dropped: the keywords that the constraint does not enforce.
         refused: why the constraint cannot express the schemas; "" if it can.
     """
@@ -47,14 +49,14 @@ class ScenarioPage:
     Attributes:
         tools: name, description and JSON Schema of each tool that is offered to the model, as text.
         hidden_tools: names of the tools that are never offered; a call of one of them fails.
-        layer: the policy patch of the scenario as indented JSON; "" if it has none.
+        layer: the policy patch of the instance as indented JSON; "" if it has none.
         values: names and values of the instance, the values as JSON.
         rule: what counts as a pass, in words.
         is_published: whether the scenario is part of the case study, which published its wording.
         has_case_study_rule: whether trials are also judged by the case study's rule.
-        checks: names of the checks.
+        checks: names of the checks that a verdict lists.
         examples: names of the example sets.
-        lint: findings on tools that some providers may refuse.
+        lint: why some providers may refuse the tools.
         constraint_support: the support of each constraint for the tools' schemas; () if no tool is offered.
         seed: the seed of the instance; 0 for the published wording.
         kind: PUBLISHED_WORDING or DRAWN.
@@ -85,14 +87,14 @@ class ScenarioPage:
 
     @property
     def case_study_check(self) -> str:
-        """The name of the check that counts only for the case study pass; "" for controls."""
+        """Name of the check that counts only by the case study's rule; "" for a control."""
         return "" if self.scenario.control else DONE_CHECK
 
     @property
     def copy_query(self) -> str:
-        """The query of the form that copies this instance as a test case."""
-        drawn = {"seed": self.seed, "version": self.instance.version} if self.kind == DRAWN else {}
-        return urlencode({"scenario": self.scenario.slug, **drawn})
+        """URL query of the form that copies this instance as a test case."""
+        drawn_fields = {"seed": self.seed, "version": self.instance.version} if self.kind == DRAWN else {}
+        return urlencode({"scenario": self.scenario.slug, **drawn_fields})
 
 
 def get_scenarios() -> Mapping[str, tuple[Scenario, ...]]:
@@ -107,14 +109,14 @@ def get_scenario_page(slug: str, seed: str = "", version: str = "") -> ScenarioP
         slug: the slug.
         seed: whole number from 0 to MAX_SEED, from which the instance is drawn; any other text gives the published
             wording.
-        version: a known version; any other text gives the newest version.
+        version: a version of a scenario in code; any other text gives the newest version, as does a case.
 
     Raises:
         KeyError: the slug is unknown.
     """
     code_versions = tuple(scenario.version for scenario in scenarios.list_versions(slug))
     scenario, instance = choose_instance(slug, seed, version)
-    verdict = scenario.judge(instance, EMPTY_RUN, scenario.open(instance))
+    verdict = scenario.judge(instance, EMPTY_RESULT, scenario.open(instance))
     offered_tools = [tool for tool in instance.tools if tool.exposed_to_model]
     return ScenarioPage(
         scenario=scenario,

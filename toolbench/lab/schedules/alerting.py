@@ -1,4 +1,4 @@
-"""Check of ended runs against the alert rules: once for each run, and again if it was reopened and has ended again.
+"""Check of each ended run against the alert rules, and again if it was reopened and has ended again.
 
 A rule has at most one open alert for each series.
 """
@@ -17,7 +17,8 @@ from toolbench.lab.worker.job_failures import record_failures
 
 MAX_RUNS_PER_CHECK = 20
 MAX_SENTENCE_CHARACTERS = 500
-_UNDER_RULES = Q(imported=False, deleted_at=None) & ~Q(purpose__in=[*DEMO_PURPOSES, Run.PLAYGROUND])
+# Condition on runs that alert rules apply to.
+_COVERED_BY_RULES = Q(imported=False, deleted_at=None) & ~Q(purpose__in=[*DEMO_PURPOSES, Run.PLAYGROUND])
 
 
 def check_ended_runs() -> int:
@@ -49,9 +50,10 @@ def _lock_rules(run: Run) -> list[tuple[EndedRun, AlertRule]]:
     """Lock the rules that apply to the run, so that each alert is opened once.
 
     Returns:
-        The run with the series of its schedule, and the rule, for each active rule that existed when the run ended.
+        A pair for each active rule that existed when the run ended: the run with the series of its schedule, and the
+        rule.
     """
-    if not Run.objects.filter(_UNDER_RULES, pk=run.pk).exists():
+    if not Run.objects.filter(_COVERED_BY_RULES, pk=run.pk).exists():
         return []
     ended_at = run.finished_at or timezone.now()
     rules = AlertRule.objects.filter(active=True, created_at__lte=ended_at)
@@ -68,17 +70,19 @@ def _lock_rules(run: Run) -> list[tuple[EndedRun, AlertRule]]:
 def _check_rule(rule: AlertRule, ended: EndedRun) -> int:
     """Open alerts for conditions that hold, and resolve alerts whose condition no longer holds.
 
-    Alerts whose run was deleted are resolved too; apart from those, only a finished run resolves alerts. A run that is
-    checked again opens no second alert for a series. If the rule has checked a later run since the first check, the
-    earlier run resolves no alerts, and conditions that need a schedule are not checked. An alert that only says that a
-    run has ended is resolved at once, and replaced when the run has ended in another state.
+    - An alert whose run was deleted is resolved by any run. Other alerts are resolved only by a finished run.
+    - A run that is checked again opens no second alert for a series. If the rule has checked a later run in the
+      meantime, the run resolves no alerts, and a condition that needs a schedule is not checked.
+    - An alert of the kind "run ended" is resolved at once. It is replaced if the run is checked again with another
+      state.
 
     Returns:
         The number of new alerts.
     """
     needs_schedule = CONDITIONS[AlertRule.Kind(rule.kind)].needs_schedule
-    is_newest = ended.run.alerts_checked_at is None or not _has_checked_later_run(rule, ended.run, needs_schedule)
-    found = find_conditions(rule, ended) if is_newest or not needs_schedule else ()
+    was_checked = ended.run.alerts_checked_at is not None
+    is_outdated = was_checked and _has_checked_later_run(rule, ended.run, needs_schedule)
+    found = () if is_outdated and needs_schedule else find_conditions(rule, ended)
     findings = {finding.series: finding for finding in found}
     is_notice = rule.kind == AlertRule.Kind.RUN_ENDED
     if is_notice:
@@ -86,7 +90,7 @@ def _check_rule(rule: AlertRule, ended: EndedRun) -> int:
         Alert.objects.filter(~same_state, rule=rule, run=ended.run).delete()
     open_alerts = Alert.objects.filter(rule=rule, resolved_at=None)
     open_alerts.exclude(run__deleted_at=None).update(resolved_at=timezone.now())
-    if is_newest and ended.run.state == Run.State.FINISHED:
+    if not is_outdated and ended.run.state == Run.State.FINISHED:
         open_alerts.exclude(series__in=findings).update(resolved_at=timezone.now())
     known = Alert.objects.filter(Q(resolved_at=None) | Q(run=ended.run), rule=rule)
     known_series = set(known.values_list("series", flat=True))
@@ -97,8 +101,8 @@ def _check_rule(rule: AlertRule, ended: EndedRun) -> int:
 
 
 def _has_checked_later_run(rule: AlertRule, run: Run, needs_schedule: bool) -> bool:
-    """Return whether the rule has checked a later run. A rule that needs a schedule checks no cancelled runs."""
-    later = Run.objects.filter(_UNDER_RULES, pk__gt=run.pk, alerts_checked_at__gte=rule.created_at)
+    """Return whether the rule has checked a later run; cancelled runs do not count if the rule needs a schedule."""
+    later = Run.objects.filter(_COVERED_BY_RULES, pk__gt=run.pk, alerts_checked_at__gte=rule.created_at)
     if rule.schedule_id:
         later = later.filter(schedule=rule.schedule_id)
     return (later.exclude(state=Run.State.CANCELLED) if needs_schedule else later).exists()

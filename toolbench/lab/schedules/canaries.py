@@ -16,14 +16,14 @@ from toolbench.lab.schedules.series import build_series_key
 from toolbench.lab.serving.bindings import load_current_bindings, return_to_last_good
 from toolbench.lab.worker.job_failures import record_failures
 
-# Rules about success and time. Other answers, infrastructure errors, cost and the end of a run raise no alarm.
+# Rules about success and time. Changed answers, infrastructure errors, cost and the end of a run raise no alarm.
 ALARM_KINDS = (AlertRule.Kind.DRIFT, AlertRule.Kind.BELOW_TARGET, AlertRule.Kind.SLOW)
 
 
 def create_canary(
     request: RunRequest, baseline: Run, chosen: ScheduleSettings, *, owner: AbstractBaseUser | None
 ) -> Schedule:
-    """Create a schedule with the approved run as its baseline and a rule for drops of success.
+    """Create a schedule with the approved run `baseline` as its baseline and a rule for drops of success.
 
     Raises:
         ScheduleError: the plan cannot be launched, or a setting is wrong.
@@ -81,7 +81,7 @@ def _restore_last_good(alias: ModelAlias) -> None:
 
 
 def _find_alert(binding: AliasBinding, alerts: QuerySet[Alert]) -> Alert | None:
-    """Return the first alert of the binding's canary that is about the settings of the binding.
+    """Return the first of `alerts` that is of the binding's canary and about the settings of the binding.
 
     A changed preset or profile changes the settings of the canary's runs, but not those that the alias serves. So an
     alert counts only if its run had the settings of the binding.

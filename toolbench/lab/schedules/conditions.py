@@ -1,4 +1,4 @@
-"""Conditions of alert rules: each kind examines an ended run and returns a sentence for what it finds."""
+"""Conditions of alert rules: each kind examines an ended run and yields findings, each with a sentence."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from toolbench.lab.models import AlertRule, Run, Trial
 from toolbench.lab.schedules.series import RunSeries, SeriesPoint
 
 Kind = AlertRule.Kind
-MIN_ANSWERS_COMPARED = 5
+MIN_ANSWERS_COMPARED = 5  # of the run, and of the baseline
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class EndedRun:
     """Ended run with the series of its schedule.
 
     Attributes:
-        series: empty if the run has no schedule.
+        series: the series of the schedule; empty if the run has none.
     """
 
     run: Run
@@ -59,8 +59,8 @@ class ConditionKind:
         find: yields the findings for a run and the threshold of the rule, which is 0 for a kind without a threshold.
         fires_when: the condition in words, with {} for the threshold.
         unit: unit of the threshold; empty for a kind without a threshold.
-        default: threshold that the form proposes.
-        maximum: largest threshold.
+        default: threshold that the form proposes; 0 for a kind without a threshold.
+        maximum: largest threshold; 0 for a kind without a threshold.
         needs_schedule: whether the condition is about the series of a schedule.
     """
 
@@ -138,24 +138,25 @@ def _find_changed_answers(ended: EndedRun, threshold: float) -> Iterator[Conditi
 
 
 def _compare_answers(series: RunSeries, point: SeriesPoint) -> tuple[float, float] | None:
-    """Compare the answers of a run with those of the baseline, without the run itself.
+    """Compare the answers of a run with those of the baseline; if the run is in the baseline, it is left out there.
 
     Returns:
         The share of the run's answers that occur in the baseline, and the share of the baseline's answers that occur in
-        it more than once. None if there are too few answers or no answer of the baseline occurs more than once.
+        it more than once. None if either has fewer than MIN_ANSWERS_COMPARED answers, or no answer of the baseline
+        occurs more than once.
     """
-    run_configs = _list_configs(series, {point.run.pk})
-    baseline_configs = _list_configs(series, {pinned.run.pk for pinned in series.baseline} - {point.run.pk})
+    run_config_ids = _list_config_ids(series, {point.run.pk})
+    baseline_config_ids = _list_config_ids(series, {pinned.run.pk for pinned in series.baseline} - {point.run.pk})
     answers = Trial.objects.filter(
-        config__in=[*run_configs, *baseline_configs], outcome__in=[Trial.Outcome.PASS, Trial.Outcome.FAIL]
+        config__in=[*run_config_ids, *baseline_config_ids], outcome__in=[Trial.Outcome.PASS, Trial.Outcome.FAIL]
     ).exclude(answer_hash="")
     # Counted by the database, since a baseline may have millions of answers.
     counts = (
         answers.order_by()
         .values("scenario", "answer_hash")
         .annotate(
-            in_run=Count("pk", filter=Q(config__in=run_configs)),
-            in_baseline=Count("pk", filter=Q(config__in=baseline_configs)),
+            in_run=Count("pk", filter=Q(config__in=run_config_ids)),
+            in_baseline=Count("pk", filter=Q(config__in=baseline_config_ids)),
         )
     )
     sums = counts.aggregate(
@@ -169,7 +170,7 @@ def _compare_answers(series: RunSeries, point: SeriesPoint) -> tuple[float, floa
     return sums["shared"] / sums["answers"], sums["repeated"] / sums["baseline_answers"]
 
 
-def _list_configs(series: RunSeries, run_ids: Collection[int]) -> list[int]:
+def _list_config_ids(series: RunSeries, run_ids: Collection[int]) -> list[int]:
     """Return the primary keys of the configurations of the series in these runs."""
     return [point.config_id for point in series.points if point.run.pk in run_ids]
 
@@ -199,7 +200,8 @@ CONDITIONS: Mapping[Kind, ConditionKind] = {
     ),
     Kind.ANSWERS_CHANGED: ConditionKind(
         _find_changed_answers,
-        "the share of answers that also occur in the baseline falls below {} % of the baseline's share of repeats",
+        "the share of answers that also occur in the baseline falls below {} % of the baseline's share of repeated "
+        "answers",
         unit="%",
         default=50,
         maximum=100,
