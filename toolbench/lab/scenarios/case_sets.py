@@ -47,7 +47,8 @@ def expand_set_words(words: Iterable[str]) -> tuple[str, ...]:
 def find_slugs_by_word(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Return the slugs of the cases that each word of a command names. A word that names no case has no entry.
 
-    A word is `set:` with a set's name or number, or a case's slug. Upper or lower case and outer white space do not matter.
+    A word is `set:` with a set's name or number, or a case's slug. Upper and lower case are equal, and outer white
+    space is ignored.
     """
     set_words = {
         f"{SET_PREFIX}{name}".lower(): f"{SET_PREFIX}{set_id}"

@@ -70,9 +70,10 @@ def _lock_rules(run: Run) -> list[tuple[EndedRun, AlertRule]]:
 def _check_rule(rule: AlertRule, ended: EndedRun) -> int:
     """Open alerts for conditions that hold, and resolve alerts whose condition no longer holds.
 
-    - An alert whose run was deleted is resolved by any run. Other alerts are resolved only by a finished run.
-    - A run that is checked again opens no second alert for a series. If the rule has checked a later run in the
-      meantime, the run resolves no alerts, and a condition that needs a schedule is not checked.
+    - An alert whose run was deleted is resolved by any check of the rule, other alerts only by the check of a finished
+      run.
+    - A run that is checked again opens no second alert for a series. If the rule has checked a later run by then, the
+      run resolves no alerts, and a condition that needs a schedule is not checked.
     - An alert of the kind "run ended" is resolved at once. It is replaced if the run is checked again with another
       state.
 

@@ -15,10 +15,10 @@ from toolbench.lab.schedules.sending import SendError, send_message
 
 RULE_WITHOUT_ADDRESS = "The rule has no address. Add a rule with a webhook or an e-mail address to test it."
 MAX_ATTEMPTS = 8  # the last attempt is about an hour after the first
-# In one call. The scheduler does nothing else while it waits for a webhook, up to 5 s, or for a mail server, up to
-# settings.EMAIL_TIMEOUT for each of its answers.
+# Few, since the scheduler does nothing else while it sends. It waits up to 5 s for a webhook, and up to
+# settings.EMAIL_TIMEOUT for each answer of a mail server.
 MAX_DELIVERIES_PER_CALL = 3
-_FIRST_PAUSE = timedelta(seconds=30)
+_FIRST_PAUSE = timedelta(seconds=30)  # after the first failed attempt; each further pause is twice as long
 _CLAIM_TIMEOUT = timedelta(minutes=2)  # time after which a delivery that is still being sent counts as lost
 _State = AlertDelivery.State
 
@@ -26,7 +26,7 @@ _State = AlertDelivery.State
 def deliver_due_alerts() -> int:
     """Send up to MAX_DELIVERIES_PER_CALL messages that are due; return how many were sent.
 
-    A delivery whose process ended while it sent the message becomes unclear, and is repeated only on request.
+    If a process ended while it sent a message, the delivery becomes unclear. It is repeated only if a user retries it.
     """
     lost = AlertDelivery.objects.filter(state=_State.SENDING, next_attempt_at__lte=timezone.now())
     lost.update(
@@ -48,7 +48,7 @@ def retry_delivery(delivery_id: int) -> bool:
 
 
 def send_test(rule: AlertRule) -> list[str]:
-    """Send a test message on every channel of the rule; return a sentence about the result for each."""
+    """Send a test message on every channel of the rule; return one sentence per channel about the result."""
     message = {
         "id": f"test-{rule.pk}-{timezone.now().timestamp():.0f}",
         "kind": rule.kind,
@@ -69,19 +69,19 @@ def send_test(rule: AlertRule) -> list[str]:
 
 
 def list_channels(rule: AlertRule) -> list[str]:
-    """Return the channels that the rule has an address for."""
+    """Return the channels, values of AlertDelivery.Channel, for which the rule has an address."""
     webhook = [AlertDelivery.Channel.WEBHOOK.value] if rule.webhook_encrypted is not None else []
     return webhook + ([AlertDelivery.Channel.EMAIL.value] if rule.email else [])
 
 
 def build_rule_url(rule: AlertRule) -> str:
-    """Return the address of the page that shows the rule."""
+    """Return the URL of the page that shows the rule."""
     path = reverse("schedule", args=[rule.schedule_id]) if rule.schedule_id else reverse("schedules")
     return f"{settings.BASE_URL}{path}#rules"
 
 
 def build_message(alert: Alert, delivery_id: int) -> JsonObject:
-    """Return the JSON that a webhook receives. It contains no secret."""
+    """Return the message about an alert, the JSON that a webhook receives. It contains no secret."""
     schedule = alert.rule.schedule
     subject = schedule.name if schedule else str(alert.run)
     return {
@@ -99,7 +99,7 @@ def build_message(alert: Alert, delivery_id: int) -> JsonObject:
 def build_alert_path(alert: Alert) -> str:
     """Return the path of the page about the alert.
 
-    It is the trend of the series, or the run if the alert has no series or its rule no schedule.
+    The page is the trend of the series. If the alert has no series or the rule has no schedule, it is that of the run.
     """
     if alert.series and alert.rule.schedule_id:
         return f"{reverse('trend')}?schedule={alert.rule.schedule_id}#s-{alert.series}"

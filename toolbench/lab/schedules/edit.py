@@ -19,7 +19,7 @@ MAX_BASELINE_RUNS = 50
 
 
 class ScheduleError(InvalidFieldsError):
-    """Raised if a schedule cannot be saved."""
+    """Raised if a schedule or its baseline cannot be saved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def create_schedule(source: Run | RunRequest, chosen: ScheduleSettings, *, owner
 def edit_schedule(schedule: Schedule, chosen: ScheduleSettings) -> Schedule:
     """Change the settings of a schedule, and its next due time if the rhythm has changed; return the saved schedule.
 
-    The requests of a run are compared with the plan only if they change and the plan can be launched now.
+    The request limit of a run is compared with the plan only if the limit changes and the plan can be launched now.
 
     Raises:
         ScheduleError: a setting is wrong, or the schedule was deleted.
@@ -103,8 +103,8 @@ def pin_baseline(schedule: Schedule, run_ids: list[int]) -> int:
     """Set the baseline of a schedule to these runs and return their number.
 
     Raises:
-        ScheduleError: a run was deleted or is not finished, or belongs neither to the schedule nor to its present
-            baseline; or there are too many.
+        ScheduleError: a run was deleted, is not finished, or belongs neither to the schedule nor to its present
+            baseline; or there are more than MAX_BASELINE_RUNS runs.
     """
     finished = Run.objects.filter(deleted_at=None, state=Run.State.FINISHED, pk__in=run_ids)
     allowed = finished.filter(schedule=schedule) | finished.filter(pk__in=schedule.baseline_runs.values("pk"))
@@ -119,7 +119,10 @@ def pin_baseline(schedule: Schedule, run_ids: list[int]) -> int:
 
 
 def compute_next_due(schedule: Schedule, now: datetime) -> datetime:
-    """Return the first due time after `now`. Missed due times are skipped."""
+    """Return the first due time of a schedule after `now`. Missed due times are skipped.
+
+    Of a schedule with an interval, a due time less than 1 s after `now` is moved to 1 s after `now`.
+    """
     if schedule.hour_utc is not None:
         due = now.astimezone(UTC).replace(hour=schedule.hour_utc, minute=0, second=0, microsecond=0)
         return due if due > now else due + timedelta(days=1)
@@ -159,15 +162,15 @@ def _check_settings(chosen: ScheduleSettings) -> None:
 
 
 def _check_run_budget(chosen: ScheduleSettings, request: RunRequest, plan: Plan) -> None:
-    """Check that a run with the chosen number of requests can be launched and need not pause.
+    """Check that a run with the chosen request limit can be launched and need not pause.
 
     Args:
         chosen: the settings.
         request: the request of the schedule.
-        plan: its plan, without the limit of a run.
+        plan: the plan of `request`, without the chosen limit.
 
     Raises:
-        ScheduleError: a run needs more requests.
+        ScheduleError: the limit is too low.
     """
     if chosen.requests_per_run < plan.least_requests:
         sentence = f"A run sends {plan.least_requests:,} requests or more: with fewer, every run would pause."
@@ -185,21 +188,22 @@ def _check_run_budget(chosen: ScheduleSettings, request: RunRequest, plan: Plan)
 
 
 def limit_request(request: RunRequest, requests_per_run: int) -> RunRequest:
-    """Return the request of a run that a schedule launches, with the lower of its two limits of requests."""
+    """Return the request with the limit `requests_per_run` of a schedule, or its own request limit if that is lower."""
     return replace(request, request_cap=min(request.request_cap or requests_per_run, requests_per_run))
 
 
 def build_schedule_plan(source: Run | RunRequest) -> tuple[RunRequest, Plan]:
     """Return the request that a schedule stores, and the plan of a run launched now.
 
-    The request has no seed, so every run of the schedule draws new instances. Its purpose and title are removed too.
+    The seed of the request is removed, so that every run of the schedule gets a new one. Purpose and title are removed
+    too.
 
     Args:
-        source: a plan, or a run whose plan is used.
+        source: a request, or a run whose request is used.
 
     Raises:
-        ScheduleError: the run was imported, is of the playground, or repeats a single trial; or the plan cannot be
-            launched now.
+        ScheduleError: the run was imported, is of the playground, repeats a single trial, or has no stored request; or
+            the plan cannot be launched now.
     """
     try:
         original = _read_run_request(source) if isinstance(source, Run) else source

@@ -1,4 +1,4 @@
-"""Launches of the runs of schedules, at most one for each due time, with any number of schedulers."""
+"""Launches of the runs of schedules: at most one for each due time, even if several schedulers run."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -27,8 +27,11 @@ class SkippedError(Exception):
 def launch_due_schedules() -> tuple[int, ...]:
     """Launch a run of every schedule that is due, and return the ids of the new runs.
 
-    If a run cannot be launched, the schedule stores why it was skipped. An error for one schedule is logged and
-    counted too, and the others are still processed.
+    If a run cannot be launched, the schedule stores why it was skipped. An unexpected error is also logged and counted.
+    In both cases, the other schedules are still processed.
+
+    Raises:
+        django.db.Error: the database is unavailable. Schedules that were not processed stay due.
     """
     run_ids = []
     for schedule_id in _list_due_ids(timezone.now()):
@@ -70,7 +73,7 @@ def _list_due_ids(now: datetime) -> list[int]:
 
 
 def _launch_if_due(schedule_id: int) -> Run | None:
-    """Launch the run and set the next due time in one transaction.
+    """If a schedule is due, launch a run of it and set the next due time, in one transaction.
 
     Returns:
         The run; None if it was skipped, if another process is launching it, or if the schedule is no longer due.
@@ -100,18 +103,18 @@ def _skip_after_error(schedule_id: int, error: Exception) -> None:
 
 
 def _lock_if_due(schedule_id: int, now: datetime) -> Schedule | None:
-    """Return the schedule and lock its row; None if another process has locked it, or if it is not due."""
+    """Return the schedule and lock its row; None if another process has locked it, or if it is paused or not due."""
     due = Schedule.objects.select_for_update(skip_locked=True).filter(active=True, next_due_at__lte=now)
     return due.filter(pk=schedule_id).first()
 
 
 def _set_next_due(schedule: Schedule, now: datetime, skip_reason: str) -> None:
-    """Store the next due time of a locked schedule, and why its run was skipped.
+    """Store the next due time of a schedule, and whether and why the run that was due was skipped.
 
     Args:
-        schedule: the schedule.
+        schedule: the schedule, whose row is locked.
         now: the current time.
-        skip_reason: the reason; "" if the run was launched.
+        skip_reason: why the run was skipped; "" if it was launched.
     """
     schedule.next_due_at = compute_next_due(schedule, now)
     schedule.skip_reason, schedule.skipped_at = skip_reason[:MAX_REASON_CHARACTERS], now if skip_reason else None

@@ -1,4 +1,4 @@
-"""Data of the list of schedules and of the page of a schedule with its runs, budget, rules and alerts."""
+"""Data of the list of schedules, of the page of a schedule and of the form for a new one."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -58,7 +58,12 @@ class RuleRow:
 
 @dataclass(frozen=True, slots=True)
 class RuleChoice:
-    """Kind of rule that the form offers."""
+    """Kind of rule that the form offers.
+
+    Attributes:
+        name: value of AlertRule.Kind.
+        label: name of the kind for users.
+    """
 
     name: str
     label: str
@@ -71,7 +76,7 @@ class ScheduleRow:
 
     Attributes:
         last_run: the newest run; None if there is none.
-        spent: number of requests that its runs have reserved this month.
+        spent: number of requests that the schedule's runs have reserved in this calendar month (UTC).
         open_alerts: number of open alerts.
     """
 
@@ -100,9 +105,9 @@ class SchedulePage:
     """Page of one schedule.
 
     Attributes:
-        runs: the newest runs and those of the baseline, newest first.
+        runs: the newest MAX_RUNS_LISTED runs and those of the baseline, newest first.
         baseline_ids: ids of the runs of the baseline.
-        spent: number of requests that its runs have reserved this month.
+        spent: number of requests that the schedule's runs have reserved in this calendar month (UTC).
         plan: size of the next run in words, or why it cannot be launched.
         kinds: all kinds of rules.
     """
@@ -137,8 +142,9 @@ class NewSchedule:
 def get_new_schedule(source: Run | RunRequest) -> NewSchedule:
     """Return the data of the form for a new schedule from a plan, or from the plan of a run.
 
-    The proposed budget of a run is the maximum number of requests of the plan, probes that may cost money included;
-    that of a month, 31 times as much.
+    The proposed request limit of a run is the maximum number of requests of the plan, or of paid requests, which
+    include probes, if that is larger. The proposed limit of a month is 31 times as large. Both are at most
+    MAX_RUN_LIMIT.
     """
     run = source if isinstance(source, Run) else None
     name = str(source) if isinstance(source, Run) else source.title
@@ -249,7 +255,7 @@ def _list_rows() -> tuple[ScheduleRow, ...]:
 
 
 def _count_open_alerts(key: str, **conditions: Any) -> dict[int, int]:
-    """Return the number of open alerts by the column `key`, without those of deleted runs."""
+    """Return the number of open alerts that satisfy `conditions`, by the column `key`, without deleted runs."""
     alerts = Alert.objects.filter(resolved_at=None, run__deleted_at=None, **conditions).order_by()
     return dict(alerts.values_list(key).annotate(alerts=Count("pk")))
 

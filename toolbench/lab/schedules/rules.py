@@ -13,6 +13,7 @@ from toolbench.lab.models import AlertRule, Schedule
 from toolbench.lab.schedules.conditions import CONDITIONS, Kind
 
 MAX_URL_CHARACTERS = 2000
+MAX_HOST_CHARACTERS = 260  # of the column AlertRule.webhook_host
 MAX_EMAIL_CHARACTERS = 254  # of the column AlertRule.email
 
 
@@ -26,7 +27,7 @@ class RuleSettings:
 
     Attributes:
         kind: value of AlertRule.Kind.
-        threshold: in the unit of the kind (CONDITIONS); ignored for a kind without a threshold.
+        threshold: in the unit of the kind (CONDITIONS); ignored for a kind without a threshold, else not None.
         webhook: URL of the webhook; empty for none.
         email: e-mail address; empty for none.
     """
@@ -86,12 +87,12 @@ def _is_valid_email(address: str) -> bool:
     return len(address) <= MAX_EMAIL_CHARACTERS
 
 
-def _is_valid_threshold(value: float | None, maximum: float) -> bool:
-    return value is not None and math.isfinite(value) and 0 < value <= maximum
+def _is_valid_threshold(threshold: float | None, maximum: float) -> bool:
+    return threshold is not None and math.isfinite(threshold) and 0 < threshold <= maximum
 
 
 def _find_host(url: str) -> str | None:
-    """Return the host and port of a webhook's address; None if the address is invalid.
+    """Return the host of a webhook's URL, with the port if the URL names one; None if the URL is invalid.
 
     Pages show only this part, since path and query often contain a secret.
     """
@@ -102,4 +103,4 @@ def _find_host(url: str) -> str | None:
         return None
     is_valid = parts.scheme in ("http", "https") and parts.hostname and len(url) <= MAX_URL_CHARACTERS
     is_readable = url.isprintable() and " " not in url
-    return f"{parts.hostname}{port}"[:260] if is_valid and is_readable else None
+    return f"{parts.hostname}{port}"[:MAX_HOST_CHARACTERS] if is_valid and is_readable else None

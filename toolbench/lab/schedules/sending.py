@@ -19,12 +19,12 @@ _SMTP_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
 class SendError(Exception):
     """Raised if a message was not sent, or if no answer confirms that it was sent.
 
-    The text gives the reason, without the address.
+    The message gives the reason, without the address.
     """
 
 
 def send_message(rule: AlertRule, channel: str, message: JsonObject) -> None:
-    """Send the message.
+    """Send a message on one channel of a rule.
 
     Args:
         rule: the rule with the address.

@@ -11,8 +11,9 @@ from toolbench.lab.metrics.tally import Tally, tally_cells
 from toolbench.lab.metrics.times import Times, load_cell_times, merge_times
 from toolbench.lab.models import Cell, Run, RunConfig, Schedule
 
-DRIFT_ERROR = 0.05  # probability that the test ever finds drift in any series of a schedule without a change
-MAX_TESTED_RUNS = 500  # runs since the baseline; the error of the test is stated for this number
+# If no series of a schedule ever changes, largest probability that the test finds drift in one of them at any time.
+DRIFT_ERROR = 0.05
+MAX_TESTED_RUNS = 500  # runs since the baseline; DRIFT_ERROR is guaranteed for this number
 MAX_RUNS_SHOWN = 60  # newest runs that pages show
 
 
@@ -45,13 +46,13 @@ class RunSeries:
     """Runs of one configuration of a schedule.
 
     Attributes:
-        key: key of the configuration, equal in all runs.
+        key: key of the configuration, equal in all runs of the schedule.
         config: the configuration in the newest run.
         points: oldest first: the newest MAX_RUNS_SHOWN runs of the schedule, its baseline, and the runs to test.
         baseline: points of the baseline's runs.
         since: points of the first MAX_TESTED_RUNS runs after the newest run of the baseline.
         drift: the drift that the test found; None if the test found none or was not made.
-        untested: why the drift test was not made, or why it ended; empty otherwise.
+        untested: why the drift test was not made, or why it ended without drift; empty otherwise.
     """
 
     key: str
@@ -88,13 +89,16 @@ def load_series(schedule: Schedule) -> tuple[RunSeries, ...]:
     runs = {run.pk: run for run in (*newest, *tested, *Run.objects.filter(pk__in=baseline_ids))}
     points = _load_points(runs)
     return tuple(
-        _build_series(key, config, series_points, baseline_ids, error=DRIFT_ERROR / len(points))
+        _build_series(key, config, series_points, baseline_ids, max_error=DRIFT_ERROR / len(points))
         for key, (config, series_points) in points.items()
     )
 
 
 def build_series_key(config: RunConfig) -> str:
-    """Return the key of a configuration, equal in all runs of a schedule."""
+    """Return the key of a configuration, equal in all runs of a schedule.
+
+    A configuration with method `auto` keeps its key if `auto` chooses another method.
+    """
     parts = (
         config.model_id or f"{config.provider_name}/{config.model_name}",
         config.profile,
@@ -108,7 +112,7 @@ def build_series_key(config: RunConfig) -> str:
 
 
 def _load_points(runs: dict[int, Run]) -> dict[str, tuple[RunConfig, list[SeriesPoint]]]:
-    """Return the configuration in the newest run and the points, oldest first, by the key of the series."""
+    """Return each configuration, as in the newest run, with its points, oldest first, by the key of the series."""
     cells = (
         Cell.objects.filter(run__in=runs).select_related("config").order_by("run_id", "config__position", "position")
     )
@@ -145,7 +149,7 @@ def _count_answers(cell: Cell) -> int:
 
 
 def _build_series(
-    key: str, config: RunConfig, points: Sequence[SeriesPoint], baseline_ids: Container[int], *, error: float
+    key: str, config: RunConfig, points: Sequence[SeriesPoint], baseline_ids: Container[int], *, max_error: float
 ) -> RunSeries:
     baseline = tuple(point for point in points if point.run.pk in baseline_ids)
     newest_id = max((point.run.pk for point in baseline), default=None)
@@ -154,7 +158,7 @@ def _build_series(
     since = later[:MAX_TESTED_RUNS]
     drift = None
     if not untested:
-        drift = find_drift(_list_samples(baseline), _list_samples(since), error)
+        drift = find_drift(_list_samples(baseline), _list_samples(since), max_error)
     if len(later) > MAX_TESTED_RUNS and drift is None and not untested:
         untested = f"more than {MAX_TESTED_RUNS} runs since the baseline; pin newer runs as the baseline"
     return RunSeries(key, config, tuple(points), baseline, since, drift, untested)

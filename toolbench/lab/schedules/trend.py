@@ -40,11 +40,11 @@ class MeasuredValue:
 
 @dataclass(frozen=True, slots=True)
 class TrendPoint:
-    """One run of a line.
+    """One run of a trend line.
 
     Attributes:
         measured: value of the measure; None if it is unknown for the run.
-        notes: remarks about the run, such as "baseline" and "settings changed".
+        notes: remarks about the run: "baseline", "change begins" and "settings changed".
         is_baseline: whether the run is in the baseline.
         has_drifted: whether drift was found and had begun by this run.
     """
@@ -64,8 +64,8 @@ class TrendLine:
         state: a key of _STATE_ORDER.
         state_text: description of the state.
         latest: the newest known value as text; empty if there is none.
-        pooled: answered success as text, of all runs since the drift began; without drift, since the baseline; if there
-            are none, of all runs.
+        pooled: answered success of several runs together, as text: of those since the drift began or, without drift, of
+            those since the baseline. If there are none, of all runs of the series.
     """
 
     series: RunSeries
@@ -89,10 +89,10 @@ class TrendPage:
     """Data of the trend page.
 
     Attributes:
-        schedules: all schedules, to choose from.
+        schedules: all schedules, sorted by name.
         schedule: the chosen schedule; None if there is none.
         measure: a key of MEASURES.
-        lines: in the order of _STATE_ORDER.
+        lines: one for each configuration, in the order of _STATE_ORDER.
         baseline_runs: runs of the baseline.
         alerts: open alerts of the schedule.
     """
@@ -116,7 +116,7 @@ class TrendPage:
 
     @property
     def is_simulated(self) -> bool:
-        """Whether a run uses a simulated model."""
+        """Whether a shown run uses a simulated model."""
         return any(point.point.run.simulated for line in self.lines for point in line.points)
 
     def count_lines(self, state: str) -> int:
@@ -221,9 +221,9 @@ def _measure_tokens(point: SeriesPoint) -> MeasuredValue | None:
     return MeasuredValue(tokens / 1000) if point.tally.tried and not point.tally.uncomputed_cells else None
 
 
-def _build_time_function(name: str) -> Callable[[SeriesPoint], MeasuredValue | None]:
+def _build_time_function(quantile_name: str) -> Callable[[SeriesPoint], MeasuredValue | None]:
     def measure(point: SeriesPoint) -> MeasuredValue | None:
-        quantile: Quantile | None = getattr(point.times, name)
+        quantile: Quantile | None = getattr(point.times, quantile_name)
         if quantile is None:
             return None
         low, high = (None if end is None else end / 1000 for end in (quantile.low, quantile.high))

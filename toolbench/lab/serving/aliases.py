@@ -1,4 +1,4 @@
-"""Aliases of the gateway, which are created from a measured configuration or from chosen settings."""
+"""Aliases of the gateway, which serve a measured configuration or settings that a user chose."""
 
 import re
 from collections.abc import Container, Iterable, Sequence
@@ -31,15 +31,15 @@ class AliasChoice:
     Attributes:
         model: primary key of the model; 0 for that of `config`.
         profile: sampling profile; "" for that of `config`, or for `default` without `config`.
-        strategy: as in a plan; "" for that of `config`, or for `production` without `config`.
-        method: as in a plan; "" for that of `config`, or for `native` without `config`.
-        config: primary key of the measured configuration whose frozen settings are served; `model`, `profile`,
-            `strategy` and `method` may then have no other values. None to serve the settings in these fields.
+        strategy: as in a RunRequest; "" for that of `config`, or for `production` without `config`.
+        method: as in a RunRequest; "" for that of `config`, or for `native` without `config`.
+        config: primary key of the measured configuration whose frozen settings are served. `model`, `profile`,
+            `strategy` and `method`, unless 0 or "", then have to equal its settings. None to serve these four settings.
         repairs: whether the gateway re-prompts once after an invalid call.
         fallbacks: names of the aliases that are tried after a failure, in order.
-        keep_percent: share of requests that get a trace, 0 to 100.
+        keep_percent: percentage of requests that are stored as traces, 0 to 100.
         keep_bodies: whether traces contain the bodies.
-        binding: primary key of the binding that the person saw; None for a new alias and one without bindings.
+        binding: primary key of the current binding that the person saw; None for a new alias or one without bindings.
     """
 
     name: str
@@ -56,7 +56,7 @@ class AliasChoice:
 
     @property
     def plan_settings(self) -> tuple[str, str, str]:
-        """Profile, strategy and method of an alias without a configuration."""
+        """Profile, strategy and method, with the defaults of an alias without a configuration."""
         return self.profile or "default", self.strategy or "production", self.method or "native"
 
 
@@ -81,17 +81,18 @@ def save_alias(
 ) -> ModelAlias:
     """Create an alias, or change `alias` if it is given.
 
-    Settings are frozen if they are new or were changed, and added to the alias' history if they differ from its current
-    settings. If the name changes, the fallbacks of the other aliases get the new name.
+    New or changed settings are frozen. If they differ from the current settings, they are added to the history of the
+    alias as a binding. If the name changes, the fallbacks of the other aliases get the new name.
 
     Args:
         choice: the settings.
         owner: the user who saves, and who becomes the owner of a new alias; None without sign-in.
         alias: the alias to change; None for a new one.
-        change: the entry in the history; None for one that says that `owner` saved the settings.
+        change: the reason of the binding; None for the reason that `owner` saved the settings.
 
     Raises:
-        InvalidFieldsError: a field is not valid; for `binding`, the alias got other settings meanwhile.
+        InvalidFieldsError: a field is not valid, or the alias was deleted meanwhile; for `binding`, the alias got other
+            settings meanwhile.
     """
     with transaction.atomic():
         rows = {row.pk: row for row in ModelAlias.objects.select_for_update().order_by("pk")}
@@ -140,17 +141,21 @@ def _rename_fallbacks(aliases: Iterable[ModelAlias], old_name: str, new_name: st
 
 
 def _matches_saved_settings(alias: ModelAlias, choice: AliasChoice) -> bool:
-    """Return whether the settings of the choice are those that the alias was saved with."""
+    """Return whether the choice has the same configuration as the saved alias or, without any, the same settings."""
     if choice.config is not None or alias.config_id is not None:
         return choice.config == alias.config_id
     return (choice.model, *choice.plan_settings) == (alias.model_id, alias.profile, alias.strategy, alias.method)
 
 
 def _check_same_settings(choice: AliasChoice, alias: ModelAlias) -> None:
-    """Check that the choice gives no other settings than those of its configuration, which the alias has.
+    """Check that the settings that the choice names equal those of its configuration.
+
+    Args:
+        choice: a choice with a configuration.
+        alias: the alias, which already has the settings of the configuration.
 
     Raises:
-        InvalidFieldsError: the choice gives other settings.
+        InvalidFieldsError: the choice names a different setting.
     """
     served = {"model": alias.model_id, "profile": alias.profile, "strategy": alias.strategy, "method": alias.method}
     errors = {
@@ -163,7 +168,7 @@ def _check_same_settings(choice: AliasChoice, alias: ModelAlias) -> None:
 
 
 def _find_errors(choice: AliasChoice, alias: ModelAlias, other_names: Container[str]) -> dict[str, list[str]]:
-    """Return sentences about the invalid fields of a choice, by field; settings of the plan are checked later."""
+    """Return sentences about the invalid fields of a choice, by field; `_freeze` checks the other fields."""
     errors: dict[str, list[str]] = {}
     if not _NAME_PATTERN.fullmatch(choice.name):
         errors["name"] = ["Use letters, digits, dots, hyphens, underscores and slashes, at most 100 characters."]
@@ -270,9 +275,9 @@ def _freeze_choice(choice: AliasChoice) -> JsonObject:
 
 
 def list_aliases() -> Sequence[AliasRow]:
-    """Return all aliases with their current bindings, sorted by name.
+    """Return all aliases with their current bindings, sorted by name, with two queries.
 
-    Models, providers, configurations and runs are loaded with them, all with two queries.
+    The aliases are loaded with their models, providers, configurations and runs.
     """
     bindings = load_current_bindings()
     aliases = ModelAlias.objects.select_related("model__provider", "config__run")
@@ -291,6 +296,6 @@ def list_aliases_with_fallback(alias: ModelAlias) -> Sequence[str]:
 
 
 def find_gateway_url() -> str:
-    """Return the address of the registered gateway for other machines; empty if none is registered."""
+    """Return the URL at which other machines reach the registered gateway; "" if none is registered."""
     url = ServiceAddress.objects.filter(name=GATEWAY_NAME).values_list("url", flat=True).first() or ""
     return replace_wildcard_host(url, settings.BASE_URL)

@@ -25,8 +25,8 @@ class BindingChange:
 
     Attributes:
         who: name of the user; empty for the scheduler and without sign-in.
-        decision: primary key of the decision record that approves the settings.
-        canary: primary key of the schedule that compares the settings with the approved baseline.
+        decision: primary key of the decision record that approves the settings; None without one.
+        canary: primary key of the schedule that compares the settings with the approved baseline; None without one.
         returns_on_alarm: whether an alarm of the canary gives the alias its last good binding again.
     """
 
@@ -43,7 +43,7 @@ class BindingRow:
 
     Attributes:
         is_current: whether the alias has this binding now.
-        can_return: whether a rollback to it is possible: it is not current and its model exists.
+        can_return: whether a rollback to the binding is possible: it is not current, and its model exists.
     """
 
     binding: AliasBinding
@@ -52,7 +52,7 @@ class BindingRow:
 
 
 def has_settings(alias: ModelAlias, settings: Mapping[str, Any]) -> bool:
-    """Return whether the alias already has these settings; `settings` has a value for each of SETTING_COLUMNS."""
+    """Return whether the alias has these settings; `settings` has a value for each of SETTING_COLUMNS."""
     return all(getattr(alias, name) == settings[name] for name in _COMPARED_COLUMNS)
 
 
@@ -75,9 +75,9 @@ def bind_alias(alias: ModelAlias, settings: Mapping[str, Any], change: BindingCh
     """Give an alias other settings and add them to its history.
 
     Args:
-        alias: the alias.
+        alias: the alias; its row is read again and locked.
         settings: a value for each of SETTING_COLUMNS.
-        change: the reason.
+        change: the reason of the new binding.
 
     Raises:
         ModelAlias.DoesNotExist: the alias was deleted meanwhile.

@@ -1,4 +1,4 @@
-"""Check of the providers' budgets for the gateway, cheap enough to be made often."""
+"""Check of the budgets of providers for the gateway, cheap enough to be made often."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from toolbench.lab.metrics.provider_budget import (
 )
 from toolbench.lab.models import Provider
 
-PAUSE_FACTOR = 20  # the watch spends at most a twentieth of the time on adding up the trials of one provider
+PAUSE_FACTOR = 20  # so that adding up the trials of one provider takes less than 5 % of the time
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,8 @@ class BudgetWatch:
     """Watch over the budgets of providers; an instance is not thread-safe.
 
     The costs of the gateway's requests are stored as sums and read each time. The costs of trials have to be added up,
-    which takes longer the more trials the month has; so a sum is used for 20 times as long as it took to compute.
+    which takes longer the more trials the month has. So each of these sums is used PAUSE_FACTOR times as long as it
+    took to compute, but only within its month.
 
     Args:
         clock: returns the time in seconds.
