@@ -153,7 +153,7 @@ def _copy_model_columns(model: Model) -> dict[str, Any]:
         "model_name": model.name,
         "canonical": model.canonical,
         "mixed_upstreams": model.mixed_upstreams,
-        "service": "" if model.provider.base_url else model.provider.service,
+        "service": "" if model.provider.base_url else model.provider.service,  # a base URL replaces the local server
         "true_rates": model.true_rates,
         "price": model.price,
     }

@@ -21,7 +21,7 @@ ALARM_KINDS = (AlertRule.Kind.DRIFT, AlertRule.Kind.BELOW_TARGET, AlertRule.Kind
 
 
 def create_canary(
-    request: RunRequest, baseline: Run, chosen: ScheduleSettings, *, owner: AbstractBaseUser | None
+    request: RunRequest, baseline: Run, settings: ScheduleSettings, *, owner: AbstractBaseUser | None
 ) -> Schedule:
     """Create a schedule with the approved run `baseline` as its baseline and a rule for drops of success.
 
@@ -29,7 +29,7 @@ def create_canary(
         ScheduleError: the plan cannot be launched, or a setting is wrong.
     """
     with transaction.atomic():
-        schedule = create_schedule(request, chosen, owner=owner)
+        schedule = create_schedule(request, settings, owner=owner)
         schedule.baseline_runs.add(baseline)
         create_rule(schedule, RuleSettings(kind=AlertRule.Kind.DRIFT, threshold=None, webhook="", email=""))
     return schedule

@@ -99,7 +99,7 @@ def build_message(alert: Alert, delivery_id: int) -> JsonObject:
 def build_alert_path(alert: Alert) -> str:
     """Return the path of the page about the alert.
 
-    The page is the trend of the series. If the alert has no series or the rule has no schedule, it is that of the run.
+    This is the trend page of the series, or the page of the run if the alert has no series or the rule no schedule.
     """
     if alert.series and alert.rule.schedule_id:
         return f"{reverse('trend')}?schedule={alert.rule.schedule_id}#s-{alert.series}"

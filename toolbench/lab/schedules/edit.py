@@ -40,30 +40,32 @@ class ScheduleSettings:
     requests_per_month: int
 
 
-def create_schedule(source: Run | RunRequest, chosen: ScheduleSettings, *, owner: AbstractBaseUser | None) -> Schedule:
+def create_schedule(
+    source: Run | RunRequest, settings: ScheduleSettings, *, owner: AbstractBaseUser | None
+) -> Schedule:
     """Create a schedule.
 
     Args:
         source: the plan of the schedule, or a run whose plan it repeats. A finished run becomes the baseline.
-        chosen: the settings.
+        settings: the settings of the schedule.
         owner: the account for which the runs are launched; None without sign-in.
 
     Raises:
         ScheduleError: the plan cannot be launched, or a setting is wrong.
     """
-    _check_settings(chosen)
+    _check_settings(settings)
     request, plan = build_schedule_plan(source)
-    _check_run_budget(chosen, request, plan)
+    _check_run_budget(settings, request, plan)
     with transaction.atomic():
         schedule = Schedule(request=request.to_json(), owner_id=owner.pk if owner else None)
-        _apply_settings(schedule, chosen)
+        _apply_settings(schedule, settings)
         schedule.save()
         if isinstance(source, Run) and source.state == Run.State.FINISHED:
             schedule.baseline_runs.add(source)
     return schedule
 
 
-def edit_schedule(schedule: Schedule, chosen: ScheduleSettings) -> Schedule:
+def edit_schedule(schedule: Schedule, settings: ScheduleSettings) -> Schedule:
     """Change the settings of a schedule, and its next due time if the rhythm has changed; return the saved schedule.
 
     The request limit of a run is compared with the plan only if the limit changes and the plan can be launched now.
@@ -71,17 +73,17 @@ def edit_schedule(schedule: Schedule, chosen: ScheduleSettings) -> Schedule:
     Raises:
         ScheduleError: a setting is wrong, or the schedule was deleted.
     """
-    _check_settings(chosen)
-    if chosen.requests_per_run != schedule.requests_per_run:
+    _check_settings(settings)
+    if settings.requests_per_run != schedule.requests_per_run:
         with suppress(LaunchError):
             request = RunRequest.from_json(schedule.request)
-            _check_run_budget(chosen, request, build_plan(request))
+            _check_run_budget(settings, request, build_plan(request))
     with transaction.atomic():
         row = Schedule.objects.select_for_update().filter(pk=schedule.pk).first()
         if row is None:
             raise ScheduleError({"": ["This schedule was deleted meanwhile. Add it as a new one."]})
-        _apply_settings(row, chosen)
-        row.save(update_fields=[*asdict(chosen), "next_due_at"])
+        _apply_settings(row, settings)
+        row.save(update_fields=[*asdict(settings), "next_due_at"])
     return row
 
 
@@ -121,7 +123,7 @@ def pin_baseline(schedule: Schedule, run_ids: list[int]) -> int:
 def compute_next_due(schedule: Schedule, now: datetime) -> datetime:
     """Return the first due time of a schedule after `now`. Missed due times are skipped.
 
-    Of a schedule with an interval, a due time less than 1 s after `now` is moved to 1 s after `now`.
+    If the schedule has an interval, a due time less than 1 s after `now` is moved to 1 s after `now`.
     """
     if schedule.hour_utc is not None:
         due = now.astimezone(UTC).replace(hour=schedule.hour_utc, minute=0, second=0, microsecond=0)
@@ -132,51 +134,51 @@ def compute_next_due(schedule: Schedule, now: datetime) -> datetime:
     return max(last + (missed + 1) * interval, now + timedelta(seconds=1)) if last <= now else last
 
 
-def _apply_settings(schedule: Schedule, chosen: ScheduleSettings) -> None:
-    is_new_rhythm = (schedule.every_hours, schedule.hour_utc) != (chosen.every_hours, chosen.hour_utc)
-    schedule.name, schedule.every_hours, schedule.hour_utc = chosen.name, chosen.every_hours, chosen.hour_utc
-    schedule.requests_per_run, schedule.requests_per_month = chosen.requests_per_run, chosen.requests_per_month
+def _apply_settings(schedule: Schedule, settings: ScheduleSettings) -> None:
+    is_new_rhythm = (schedule.every_hours, schedule.hour_utc) != (settings.every_hours, settings.hour_utc)
+    schedule.name, schedule.every_hours, schedule.hour_utc = settings.name, settings.every_hours, settings.hour_utc
+    schedule.requests_per_run, schedule.requests_per_month = settings.requests_per_run, settings.requests_per_month
     if is_new_rhythm:
         schedule.next_due_at = timezone.now()
         schedule.next_due_at = compute_next_due(schedule, schedule.next_due_at)
 
 
-def _check_settings(chosen: ScheduleSettings) -> None:
+def _check_settings(settings: ScheduleSettings) -> None:
     errors: dict[str, list[str]] = {}
-    if not chosen.name:
+    if not settings.name:
         errors["name"] = ["Name the schedule."]
-    if chosen.every_hours is not None and not 1 <= chosen.every_hours <= MAX_EVERY_HOURS:
+    if settings.every_hours is not None and not 1 <= settings.every_hours <= MAX_EVERY_HOURS:
         errors["every_hours"] = [f"Enter 1 to {MAX_EVERY_HOURS} hours."]
-    if chosen.hour_utc is not None and not 0 <= chosen.hour_utc <= 23:
+    if settings.hour_utc is not None and not 0 <= settings.hour_utc <= 23:
         errors["hour_utc"] = ["Enter an hour from 0 to 23."]
-    if (chosen.every_hours is None) == (chosen.hour_utc is None):
+    if (settings.every_hours is None) == (settings.hour_utc is None):
         errors["every_hours"] = ["Enter either a number of hours or an hour (UTC), not both."]
-    if not 1 <= chosen.requests_per_run <= MAX_RUN_LIMIT:
+    if not 1 <= settings.requests_per_run <= MAX_RUN_LIMIT:
         errors["requests_per_run"] = [f"Enter 1 to {MAX_RUN_LIMIT:,} requests."]
-    if chosen.requests_per_month < chosen.requests_per_run:
+    if settings.requests_per_month < settings.requests_per_run:
         errors["requests_per_month"] = ["Enter at least the requests of one run."]
-    if chosen.requests_per_month > MAX_RUN_LIMIT:
+    if settings.requests_per_month > MAX_RUN_LIMIT:
         errors["requests_per_month"] = [f"Enter at most {MAX_RUN_LIMIT:,} requests."]
     if errors:
         raise ScheduleError(errors)
 
 
-def _check_run_budget(chosen: ScheduleSettings, request: RunRequest, plan: Plan) -> None:
-    """Check that a run with the chosen request limit can be launched and need not pause.
+def _check_run_budget(settings: ScheduleSettings, request: RunRequest, plan: Plan) -> None:
+    """Check that a run with the request limit of `settings` can be launched and need not pause.
 
     Args:
-        chosen: the settings.
+        settings: the settings of the schedule.
         request: the request of the schedule.
-        plan: the plan of `request`, without the chosen limit.
+        plan: the plan of `request`, without the limit of `settings`.
 
     Raises:
         ScheduleError: the limit is too low.
     """
-    if chosen.requests_per_run < plan.least_requests:
+    if settings.requests_per_run < plan.least_requests:
         sentence = f"A run sends {plan.least_requests:,} requests or more: with fewer, every run would pause."
         raise ScheduleError({"requests_per_run": [sentence]})
-    launched = build_plan(limit_request(request, chosen.requests_per_run))
-    if launched.needs_confirmation and launched.max_paid_requests > chosen.requests_per_run:
+    launched = build_plan(limit_request(request, settings.requests_per_run))
+    if launched.needs_confirmation and launched.max_paid_requests > settings.requests_per_run:
         raise ScheduleError(
             {
                 "requests_per_run": [
@@ -188,7 +190,7 @@ def _check_run_budget(chosen: ScheduleSettings, request: RunRequest, plan: Plan)
 
 
 def limit_request(request: RunRequest, requests_per_run: int) -> RunRequest:
-    """Return the request with the limit `requests_per_run` of a schedule, or its own request limit if that is lower."""
+    """Return the request with `requests_per_run` as its request limit, unless it has a lower one."""
     return replace(request, request_cap=min(request.request_cap or requests_per_run, requests_per_run))
 
 

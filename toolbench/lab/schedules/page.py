@@ -255,7 +255,10 @@ def _list_rows() -> tuple[ScheduleRow, ...]:
 
 
 def _count_open_alerts(key: str, **conditions: Any) -> dict[int, int]:
-    """Return the number of open alerts that satisfy `conditions`, by the column `key`, without deleted runs."""
+    """Return the number of open alerts that satisfy `conditions`, by the column `key`.
+
+    Alerts of deleted runs do not count.
+    """
     alerts = Alert.objects.filter(resolved_at=None, run__deleted_at=None, **conditions).order_by()
     return dict(alerts.values_list(key).annotate(alerts=Count("pk")))
 

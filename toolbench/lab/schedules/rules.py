@@ -27,7 +27,7 @@ class RuleSettings:
 
     Attributes:
         kind: value of AlertRule.Kind.
-        threshold: in the unit of the kind (CONDITIONS); ignored for a kind without a threshold, else not None.
+        threshold: in the unit of the kind (CONDITIONS), and required if the kind has one; otherwise ignored.
         webhook: URL of the webhook; empty for none.
         email: e-mail address; empty for none.
     """
@@ -38,7 +38,7 @@ class RuleSettings:
     email: str
 
 
-def create_rule(schedule: Schedule | None, chosen: RuleSettings) -> AlertRule:
+def create_rule(schedule: Schedule | None, settings: RuleSettings) -> AlertRule:
     """Create a rule for a schedule, or for all runs if `schedule` is None.
 
     Alerts of a rule without an address are only shown on pages.
@@ -46,14 +46,14 @@ def create_rule(schedule: Schedule | None, chosen: RuleSettings) -> AlertRule:
     Raises:
         RuleError: a setting is wrong.
     """
-    _check_settings(schedule, chosen)
+    _check_settings(schedule, settings)
     return AlertRule.objects.create(
         schedule=schedule,
-        kind=chosen.kind,
-        threshold=chosen.threshold if CONDITIONS[Kind(chosen.kind)].unit else None,
-        webhook_encrypted=encrypt(chosen.webhook) if chosen.webhook else None,
-        webhook_host=_find_host(chosen.webhook) or "",
-        email=chosen.email,
+        kind=settings.kind,
+        threshold=settings.threshold if CONDITIONS[Kind(settings.kind)].unit else None,
+        webhook_encrypted=encrypt(settings.webhook) if settings.webhook else None,
+        webhook_host=_find_host(settings.webhook) or "",
+        email=settings.email,
     )
 
 
@@ -62,18 +62,18 @@ def name_rule(schedule: Schedule | None) -> str:
     return f"alert rule of schedule {schedule}" if schedule else "alert rule for all runs"
 
 
-def _check_settings(schedule: Schedule | None, chosen: RuleSettings) -> None:
+def _check_settings(schedule: Schedule | None, settings: RuleSettings) -> None:
     errors: dict[str, list[str]] = {}
-    kind = CONDITIONS.get(Kind(chosen.kind)) if chosen.kind in Kind.values else None
+    kind = CONDITIONS.get(Kind(settings.kind)) if settings.kind in Kind.values else None
     if kind is None:
         errors["kind"] = ["Choose a rule from the list."]
     elif schedule is None and kind.needs_schedule:
         errors["kind"] = ["This rule compares runs of one schedule. Add it on the page of a schedule."]
-    elif kind.unit and not _is_valid_threshold(chosen.threshold, kind.maximum):
+    elif kind.unit and not _is_valid_threshold(settings.threshold, kind.maximum):
         errors["threshold"] = [f"Enter a number above 0, at most {kind.maximum:,.10g}."]
-    if chosen.webhook and _find_host(chosen.webhook) is None:
+    if settings.webhook and _find_host(settings.webhook) is None:
         errors["webhook"] = ["Enter an address that begins with https:// or http:// and names a host."]
-    if chosen.email and not _is_valid_email(chosen.email):
+    if settings.email and not _is_valid_email(settings.email):
         errors["email"] = ["Enter an e-mail address, such as name@example.com."]
     if errors:
         raise RuleError(errors)

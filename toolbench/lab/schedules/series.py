@@ -13,7 +13,7 @@ from toolbench.lab.models import Cell, Run, RunConfig, Schedule
 
 # If no series of a schedule ever changes, largest probability that the test finds drift in one of them at any time.
 DRIFT_ERROR = 0.05
-MAX_TESTED_RUNS = 500  # runs since the baseline; DRIFT_ERROR is guaranteed for this number
+MAX_TESTED_RUNS = 500  # the drift test ends after so many runs since the baseline
 MAX_RUNS_SHOWN = 60  # newest runs that pages show
 
 
