@@ -200,7 +200,7 @@ def _shuffle_cells(run: Run, plan: Plan, block: int) -> list[int]:
     """Return the indexes of the cells in plan.cells, in the order of a block.
 
     The order is drawn from the run's order seed. In the first run of the local demo, cells with method constrained come
-    first: their calls are valid, so the home page soon shows some.
+    first, so that the home page soon shows valid calls.
     """
     cell_indexes = list(range(len(plan.cells)))
     random.Random(derive_seed(run.order_seed, block)).shuffle(cell_indexes)
