@@ -9,7 +9,8 @@ from toolbench.lab.credentials.known_secrets import load_known_secrets
 def mask_response(response: HttpResponseBase) -> HttpResponseBase:
     """Mask known secrets in the body of a JSON response, in place, and return the response.
 
-    A streaming response, an empty one and one that is not JSON are returned unchanged.
+    An empty response and one that is not JSON are returned unchanged. So is a streaming response: its chunks may split
+    a secret or be compressed, so the functions that generate them mask what they write.
     """
     if isinstance(response, HttpResponse) and "json" in response.headers.get("Content-Type", "") and response.content:
         # Each text in an API document is complete, so no secret is split over several texts.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from django.http import HttpResponse, StreamingHttpResponse
 
+from toolbench.lab.interchange.masked_table import mask_table
 from toolbench.lab.interchange.streamed_file import join_text_parts
 from toolbench.lab.metrics.export_table import ExportTable, StreamedTable, Value
 
@@ -27,7 +28,7 @@ def build_streamed_response(chunks: Iterable[bytes], content_type: str, *, name:
 
 
 def build_table_response(table: ExportTable, file_format: str, *, name: str) -> HttpResponse:
-    """Return a table as a file.
+    """Return a table as a file, with known secrets masked.
 
     Args:
         table: the table.
@@ -35,13 +36,14 @@ def build_table_response(table: ExportTable, file_format: str, *, name: str) -> 
         name: the file's name without extension, in ASCII.
     """
     write, content_type = WRITERS[file_format]
-    return build_file_response("".join(write(table)), content_type, name=f"{name}.{file_format}")
+    return build_file_response("".join(write(mask_table(table))), content_type, name=f"{name}.{file_format}")
 
 
 def stream_table_response(table: StreamedTable, file_format: str, *, name: str) -> StreamingHttpResponse:
     """Return a table as a file that is sent while its rows are read; arguments as of `build_table_response`."""
     write, content_type = WRITERS[file_format]
-    return build_streamed_response(join_text_parts(write(table)), content_type, name=f"{name}.{file_format}")
+    chunks = join_text_parts(write(mask_table(table)))
+    return build_streamed_response(chunks, content_type, name=f"{name}.{file_format}")
 
 
 def _build_headers(content_type: str, name: str) -> dict[str, str]:

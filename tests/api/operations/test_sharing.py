@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from tests.api.requests import ApiClient
-from tests.factories import make_cell, make_config, make_run, make_trials
+from tests.factories import make_cell, make_config, make_provider, make_run, make_trial, make_trials
 from toolbench.lab.models import Run
 
 pytestmark = pytest.mark.django_db
@@ -31,6 +31,14 @@ def test_share_link_api_makes_lists_and_revokes_link(api: ApiClient, client: Cli
     assert api.problem("DELETE", f"/share-links/{made['id']}", status=404)
     problem = api.problem("POST", "/share-links", {"kind": "trial", "target": 999999}, status=422)
     assert problem["errors"][0]["field"] == "target"
+
+
+def test_run_trials_api_masks_known_secrets(api: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLANTED_KEY", "sk-planted-0123456789")
+    make_provider("Planted", key_source="environment", key_env="PLANTED_KEY")
+    trial = make_trial(make_cell(make_config(make_run())), "fail", sentence="refused sk-planted-0123456789")
+    table = json.loads(b"".join(api.send("GET", f"/runs/{trial.run_id}/trials")))
+    assert table["rows"][0][table["columns"].index("sentence")] == f"refused {'*' * 21}"
 
 
 def test_run_files_api_downloads_every_format(api: ApiClient, run: Run) -> None:

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from tests.factories import make_cell, make_config, make_run, make_trials
+from tests.factories import make_cell, make_config, make_provider, make_run, make_trial, make_trials
 from tests.page_html import read_html
 from toolbench.lab.models import Run
 
@@ -41,6 +41,19 @@ def test_run_trials_are_exported_as_json(owner_client: Client, run: Run) -> None
     assert found["title"] == f"Trials of run {run.pk}"
     assert found["rows"][1]["category"] == "ASSERTION_FAILED"
     assert found["notes"] == ["Simulated models: no figure here was measured on a real model."]
+
+
+@pytest.mark.parametrize("file_format", ["csv", "json"])
+def test_run_trials_export_masks_known_secrets(
+    owner_client: Client, monkeypatch: pytest.MonkeyPatch, file_format: str
+) -> None:
+    secret = 'sk-"planted",0123456789'
+    monkeypatch.setenv("PLANTED_KEY", secret)
+    make_provider("Planted", key_source="environment", key_env="PLANTED_KEY")
+    trial = make_trial(make_cell(make_config(make_run())), "fail", sentence=f"refused {secret}")
+    exported = owner_client.get(reverse("run-trials", args=[trial.run_id, file_format])).getvalue().decode()
+    rows = list(csv.DictReader(io.StringIO(exported))) if file_format == "csv" else json.loads(exported)["rows"]
+    assert [row["sentence"] for row in rows] == [f"refused {'*' * len(secret)}"]
 
 
 def test_run_exports_inspect_logs_and_spans(owner_client: Client, run: Run) -> None:

@@ -9,6 +9,7 @@ from pydantic import Field
 from toolbench.api.documents.described import Schema
 from toolbench.api.documents.figures import QuantileDocument, QuerySchema
 from toolbench.api.documents.trials import Day, Text, Texts, WholeNumber
+from toolbench.lab.interchange.masked_table import mask_table
 from toolbench.lab.metrics.export_table import ExportTable, StreamedTable
 
 # Each item is one id or several, such as "12,13".
@@ -105,11 +106,12 @@ class TableDocument(Schema):
 
 
 def iter_table_json(table: StreamedTable) -> Iterator[str]:
-    """Yield the JSON of the TableDocument of a table, row by row."""
-    head = {"title": table.title, "notes": table.notes, "columns": table.columns}
+    """Yield the JSON of the TableDocument of a table, row by row, with known secrets masked."""
+    masked_table = mask_table(table)
+    head = {"title": masked_table.title, "notes": masked_table.notes, "columns": masked_table.columns}
     yield json.dumps(head).removesuffix("}") + ', "rows": ['
     separator = ""
-    for row in table.rows:
+    for row in masked_table.rows:
         yield f"{separator}{json.dumps(row)}"
         separator = ", "
     yield "]}"
