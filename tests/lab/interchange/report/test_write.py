@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from tests.factories import make_cell, make_config, make_run, make_step, make_trial, make_trials
+from tests.factories import make_cell, make_config, make_provider, make_run, make_step, make_trial, make_trials
 from tests.lab.report_fields import read_fields
 from tests.lab.scripted_runs import (
     PATCH_ARGUMENTS,
@@ -111,6 +111,20 @@ def test_report_masks_a_key_that_the_endpoint_returns(monkeypatch: pytest.Monkey
     found = run_and_report(echo_key, key_source="environment", key_env="PLANTED_KEY")
     assert len(found) == 7
     assert [name for name, content in found.items() if KEY in json.dumps(content)] == []
+
+
+@pytest.mark.django_db
+def test_report_masks_known_secrets_of_stored_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLANTED_KEY", KEY)
+    make_provider("Planted", key_source="environment", key_env="PLANTED_KEY")
+    run = make_run(title=f"Run of {KEY}")
+    trial = make_trial(make_cell(make_config(run)), "fail", sentence=f"refused {KEY}")
+    make_step(trial, bodies={"request": b'{"messages": [{"role": "user", "content": "%s"}]}' % KEY.encode()})
+    archive = zipfile.ZipFile(io.BytesIO(b"".join(iter_report_zip(run.pk))))
+    contents = {name: archive.read(name) for name in archive.namelist()}
+    assert [name for name, content in contents.items() if KEY.encode() in content] == []
+    report = json.loads(next(content for name, content in contents.items() if "__trial_" in name))
+    assert report["history"] == [{"role": "user", "content": "*" * len(KEY)}]
 
 
 @pytest.mark.django_db

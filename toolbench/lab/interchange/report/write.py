@@ -14,6 +14,7 @@ from typing import IO
 from django.db.models import Prefetch
 
 from toolbench.engine.types import JsonObject
+from toolbench.lab.credentials.known_secrets import load_known_secrets
 from toolbench.lab.interchange.file_json import encode_text, render_json_bytes
 from toolbench.lab.interchange.report.findings import QuirkCounts, build_findings, findings_to_json
 from toolbench.lab.interchange.report.labels import build_config_labels
@@ -89,6 +90,8 @@ def _write_zip(run: Run, file: IO[bytes]) -> PartWriter[None]:
 def iter_report_files(run_id: int, *, output_dir: str | None = None) -> Iterator[tuple[str, bytes]]:
     """Return an iterator over the name and content of each file: those of the finished trials, then the summaries.
 
+    Known secrets are masked in the contents.
+
     Args:
         run_id: the run.
         output_dir: folder of the report, which `summary.json` names; None if there is no folder.
@@ -100,6 +103,12 @@ def iter_report_files(run_id: int, *, output_dir: str | None = None) -> Iterator
 
 
 def _iter_files(run: Run, output_dir: str | None = None) -> Iterator[tuple[str, bytes]]:
+    masker = load_known_secrets().masker
+    for name, content in _generate_files(run, output_dir):
+        yield name, masker.mask_body(content, join_parts=False)
+
+
+def _generate_files(run: Run, output_dir: str | None) -> Iterator[tuple[str, bytes]]:
     configs = tuple(run.configs.select_related("provider"))
     recompute_all_stale(run.pk)
     builder = TrialReportBuilder(build_config_labels(configs), run.simulated)
