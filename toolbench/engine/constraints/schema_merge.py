@@ -75,10 +75,9 @@ def _intersect(keyword: str, first_value: Any, second_value: Any) -> Any:
         [types] if isinstance(types, str) else list(types) for types in (first_value, second_value)
     )
     shared_types = [name for name in first_names if name in second_names]
-    if (
-        "integer" in (*first_names, *second_names)
-        and "integer" not in shared_types
-        and "number" in (*first_names, *second_names)
+    if "integer" not in shared_types and any(
+        "integer" in names and "number" in other_names
+        for names, other_names in ((first_names, second_names), (second_names, first_names))
     ):
         shared_types.append("integer")
     return shared_types[0] if len(shared_types) == 1 else shared_types or None
