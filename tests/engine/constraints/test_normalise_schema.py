@@ -116,6 +116,8 @@ def test_normalised_enum_and_const_have_no_bounds(schema: dict[str, Any], values
         (RESPONSE_FORMAT_SUPPORT, {"type": "string", "minLength": 5000}, "minLength"),
         (GBNF_SUPPORT, {"type": "string", "pattern": "^a$", "minLength": 1}, "minLength"),
         (GBNF_SUPPORT, {"type": "object", "minProperties": 1}, "minProperties"),
+        (GBNF_SUPPORT, {"type": "integer", "minimum": 5, "maximum": 3}, "maximum"),
+        (RESPONSE_FORMAT_SUPPORT, {"type": "integer", "minimum": 5, "exclusiveMaximum": 5}, "exclusiveMaximum"),
         (STRICT_SUPPORT, {"type": "string", "maxLength": 9}, "maxLength"),
         (PLAIN_SCHEMA_SUPPORT, {"type": "string", "minLength": 2}, "minLength"),
         (PLAIN_SCHEMA_SUPPORT, {"type": "string", "pattern": "^a$"}, "pattern"),

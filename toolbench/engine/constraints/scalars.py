@@ -125,7 +125,9 @@ def normalise_number(
             on_dropped(keyword)
         else:
             normalised_schema[keyword] = value
-    return _round_bounds(normalised_schema) if is_integer and not support.bounds_fractions else normalised_schema
+    if is_integer and not support.bounds_fractions:
+        return _round_bounds(normalised_schema, on_dropped)
+    return normalised_schema
 
 
 def _is_number_below(value: Any, limit: int | None) -> bool:
@@ -138,10 +140,11 @@ def _is_number_below(value: Any, limit: int | None) -> bool:
     return limit is None or (abs(value) < limit and abs(float(value)) < limit)
 
 
-def _round_bounds(schema: JsonObject) -> JsonObject:
+def _round_bounds(schema: JsonObject, on_dropped: OnKeywordDropped) -> JsonObject:
     """Return an integer schema with its bounds as whole numbers in `minimum` and `maximum`.
 
-    The grammars of llama.cpp require this form. If the bounds exclude every number, the upper bounds are left out.
+    The grammars of llama.cpp require this form. If the bounds exclude every number, the upper bounds are left out, and
+    `on_dropped` is called with their keywords.
     """
     minimums = [-(-value // 1) for value in _list_bound(schema, "minimum")]
     minimums += [value // 1 + 1 for value in _list_bound(schema, "exclusiveMinimum")]
@@ -149,6 +152,8 @@ def _round_bounds(schema: JsonObject) -> JsonObject:
     maximums += [-(-value // 1) - 1 for value in _list_bound(schema, "exclusiveMaximum")]
     if minimums and maximums and max(minimums) > min(maximums):
         maximums = []
+        for keyword in sorted({"maximum", "exclusiveMaximum"} & set(schema)):
+            on_dropped(keyword)
     return {
         "type": "integer",
         **({"minimum": int(max(minimums))} if minimums else {}),
