@@ -115,6 +115,7 @@ def test_normalised_enum_and_const_have_no_bounds(schema: dict[str, Any], values
         (RESPONSE_FORMAT_SUPPORT, {"type": "object", "patternProperties": {"^a": {}}}, "patternProperties"),
         (RESPONSE_FORMAT_SUPPORT, {"type": "string", "minLength": 5000}, "minLength"),
         (GBNF_SUPPORT, {"type": "string", "pattern": "^a$", "minLength": 1}, "minLength"),
+        (GBNF_SUPPORT, {"type": "string", "pattern": r"^a([\x00\v]b)*$"}, "pattern"),
         (GBNF_SUPPORT, {"type": "object", "minProperties": 1}, "minProperties"),
         (GBNF_SUPPORT, {"type": "integer", "minimum": 5, "maximum": 3}, "maximum"),
         (RESPONSE_FORMAT_SUPPORT, {"type": "integer", "minimum": 5, "exclusiveMaximum": 5}, "exclusiveMaximum"),

@@ -178,7 +178,7 @@ class GbnfGrammar:
 
     def _build_node(self, node: Node, max_length: int) -> str:
         if isinstance(node, CharacterClass):
-            return render_json_class(node.ranges) or '""'
+            return render_json_class(node.ranges)
         if isinstance(node, Repetition):
             symbol = self.define("part", self._build_node(node.node, max_length))
             max_count = node.max_count if node.max_count is not None else max(max_length, node.min_count)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from toolbench.engine.constraints.gbnf_text import render_json_class
 from toolbench.engine.constraints.regex import MAX_CODE_POINT, CharacterClass, iterate_classes, parse_pattern
 from toolbench.engine.constraints.schema_support import LENGTH_KEYWORDS, NUMBER_KEYWORDS, SchemaSupport, SizeLimits
 from toolbench.engine.types import JsonObject
@@ -63,12 +64,11 @@ def is_pattern_supported(pattern: Any, pattern_support: str) -> bool:
     branches = parse_pattern(pattern) if isinstance(pattern, str) and pattern_support != "none" else None
     if branches is None:
         return False
+    character_classes = [part for branch in branches for part in iterate_classes(branch.node)]
     if pattern_support == "unescaped":
-        return not any(
-            _excludes_quote_or_backslash(character_class)
-            for branch in branches
-            for character_class in iterate_classes(branch.node)
-        )
+        return not any(map(_excludes_quote_or_backslash, character_classes))
+    if pattern_support == "plain":
+        return all(render_json_class(character_class.ranges) for character_class in character_classes)
     return pattern_support != "anchored" or (
         len(branches) == 1 and branches[0].is_anchored_at_start and branches[0].is_anchored_at_end
     )

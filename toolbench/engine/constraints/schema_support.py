@@ -41,7 +41,8 @@ class SchemaSupport:
         formats: values of `format` that are enforced.
         pattern_support: which of the patterns that `parse_pattern` can parse are enforced.
             "any": all.
-            "plain": all, with limits for repetitions without a maximum and for the text at an end without an anchor.
+            "plain": all, with limits for repetitions without a maximum and for the text at an end without an anchor;
+                but none with a class of only control characters without a short JSON escape.
             "anchored": only `^…$`.
             "unescaped": all but those with a negated class that excludes a quotation mark or a backslash, because
                 llguidance 1.9 would accept these characters escaped.
