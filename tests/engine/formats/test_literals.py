@@ -51,6 +51,13 @@ def test_read_value_accepts_small_faults(text: str, value: Any) -> None:
     assert read_value(text) == value
 
 
+def test_read_value_refuses_deep_python_with_brackets_in_strings() -> None:
+    assert read_value('["]",' * 128 + "1," + "]" * 128)[0] == "]"
+    with pytest.raises(InvalidJsonError) as failure:
+        read_value('["]",' * 150 + "1" + "]" * 150)
+    assert failure.value.code == "too_deep"
+
+
 def test_read_value_reads_200000_escaped_quotes_once() -> None:
     with pytest.raises(InvalidJsonError):
         read_value('[{\\"a\\": "' + '\\"' * 200_000 + "]")

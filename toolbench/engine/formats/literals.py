@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from toolbench.engine.errors import InvalidJsonError
-from toolbench.engine.strict_json import MAX_DEPTH, read_json
+from toolbench.engine.strict_json import MAX_DEPTH, is_too_deep, read_json
 
 MAX_PYTHON_LENGTH = 1_000_000  # characters of the longest text that is given to Python's parser
 MAX_INTEGER_BITS = 14_000  # slightly less than 4300 decimal digits, the most that Python converts to text
@@ -60,16 +60,18 @@ def parse_python(text: str, *, is_exact: bool = False) -> ast.expr:
 def evaluate_literal(node: ast.expr) -> Any:
     """Return the JSON value of a literal; tuples and sets become lists.
 
-    The names true, false and null are read as in JSON. The value is not nested deeper than the tree, whose depth
-    `parse_python` limits.
+    The names true, false and null are read as in JSON.
 
     Raises:
         InvalidJsonError: the node is not a literal or is nested too deeply, or JSON cannot hold its value.
     """
     try:
-        return _evaluate_literal(node)
+        value = _evaluate_literal(node)
     except RecursionError:  # repeated signs before a number nest without brackets
         raise InvalidJsonError("too_deep", "nested too deeply") from None
+    if is_too_deep(value):
+        raise InvalidJsonError("too_deep", f"nested deeper than {MAX_DEPTH} levels")
+    return value
 
 
 def _evaluate_literal(node: ast.expr) -> Any:
@@ -122,7 +124,7 @@ def _repair_string_or_number(match: re.Match[str]) -> str:
 def _measure_nesting(text: str) -> int:
     """Return the number of opening brackets if it is at most MAX_DEPTH, else the depth to which brackets nest.
 
-    Brackets in strings count, too.
+    Brackets in strings count, too, so closing ones can hide levels; `evaluate_literal` checks the value.
     """
     if (bracket_count := sum(map(text.count, "[({"))) <= MAX_DEPTH:
         return bracket_count
