@@ -10,7 +10,13 @@ from toolbench.engine.formats.call_writers import (
     build_tool_lines_writer,
     render_tag_value,
 )
-from toolbench.engine.formats.coercion import convert_by_schema, find_subschema, get_allowed_types, group_by_key
+from toolbench.engine.formats.coercion import (
+    convert_by_schema,
+    find_subschema,
+    get_allowed_types,
+    group_by_key,
+    iterate_subschemas,
+)
 from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
 from toolbench.engine.formats.json_calls import clean_name
 from toolbench.engine.formats.specification import (
@@ -141,7 +147,7 @@ class _ElementConverter:
             "array" in types or (not types and all(child.key == ITEM for child in element.children))
         ):
             item_schema = find_subschema(schema, "", self.root)
-            if all(find_subschema(item_schema, child.key, self.root) is not None for child in element.children):
+            if self._is_object_without_item_tag(element, item_schema):
                 return [self.convert_by_key(element.children, item_schema)]
             return [self._convert_value(child, item_schema) for child in element.children]
         if element.children:
@@ -149,6 +155,16 @@ class _ElementConverter:
         if not element.text.strip() and "string" not in types and types & {"array", "object"}:
             return [] if "array" in types else {}
         return convert_by_schema(element.text, schema, self.root, self.offered_tools)
+
+    def _is_object_without_item_tag(self, element: _Element, item_schema: object) -> bool:
+        """Return whether the tags in a list are the values of its only item.
+
+        Tags `item` are values only if the schema lists a property of this name; `additionalProperties` does not count.
+        """
+        if all(child.key == ITEM for child in element.children):
+            listed = [subschema.get("properties") for subschema in iterate_subschemas(item_schema, self.root)]
+            return any(isinstance(properties, Mapping) and ITEM in properties for properties in listed)
+        return all(find_subschema(item_schema, child.key, self.root) is not None for child in element.children)
 
 
 def _render_element(key: str, value: object) -> str:
