@@ -92,3 +92,9 @@ def test_parse_reads_gemma_call_with_stray_channel_end_marker() -> None:
     )
 
     assert ([call.name for call in parsed.calls], parsed.text, parsed.reasoning) == (["ping"], "Hello", "")
+
+
+def test_parse_reasoning_has_block_of_several_calls_once() -> None:
+    reasoning = "Hm. <|tool_call_start|>[ping(), ping()]<|tool_call_end|>"
+    parsed = _parse_in_all_ways(f"{reasoning}</think>Hello", "lfm2")
+    assert (parsed.calls, parsed.text, parsed.reasoning) == ((), "Hello", reasoning)

@@ -248,6 +248,11 @@ class ParseState:
         self.add_text(block_calls.raw_text)
 
     def _add_calls(self, block_calls: BlockCalls) -> None:
+        if block_calls.calls:
+            self._prepare_for_call()
+            if self._proposed_calls:
+                self._revoke_proposed_calls()
+            self._written_parts.append(block_calls.raw_text)
         for parsed_call in block_calls.calls:
             self._add_call(parsed_call, block_calls.raw_text)
         for code in block_calls.finding_codes:
@@ -266,14 +271,9 @@ class ParseState:
 
     def _add_call(self, parsed_call: ParsedCall, raw_text: str) -> None:
         """Add a call. `raw_text` is the text of its block."""
-        self._prepare_for_call()
-        if self._proposed_calls:
-            self._revoke_proposed_calls()
         call_id = parsed_call.id or f"call_{len(self._calls) + 1}"
         call = TextCall(parsed_call.name, parsed_call.arguments, call_id, parsed_call.raw_text or raw_text)
         self._separators, self._follows_call = "", True
-        if not self._calls or self._calls[-1].raw_text is not raw_text:  # else added with an earlier call of the block
-            self._written_parts.append(raw_text)
         self._calls.append(call)
         self.new_events.append(DecoderEvent("call", call=call))
 
@@ -296,8 +296,7 @@ class ParseState:
         if self._proposed_calls:
             raw_text, calls = self._proposed_calls
             self._proposed_calls = None
-            for parsed_call in calls:
-                self._add_call(parsed_call, raw_text)
+            self._add_calls(BlockCalls(raw_text, calls))
         text = "".join([*self._text_parts, self._separators]).strip()
         return ParsedText(text, "".join(self._reasoning_parts).strip(), tuple(self._calls), tuple(self.findings))
 
