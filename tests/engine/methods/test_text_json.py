@@ -108,6 +108,7 @@ def test_text_json_reads_100000_fences_without_a_call() -> None:
         (f"好的，我来查：{CALL} 请稍等。", "好的，我来查： 请稍等。"),
         (f"I think.\n{CALL}", "I think."),
         (f'{{"x": 1}} {CALL}', '{"x": 1}'),
+        (f'The character "{{" starts it: {CALL}', 'The character "{" starts it:'),
     ],
 )
 def test_text_json_reads_object_between_words_if_no_fence_has_a_call(text: str, rest: str) -> None:

@@ -6,6 +6,7 @@ The tokens joined together are the original text. No text raises an exception; t
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 SPACE, COMMENT, DOUBLE_QUOTED, SINGLE_QUOTED, SMART_QUOTED, PUNCTUATION, WORD = (
     "space",
@@ -18,6 +19,7 @@ SPACE, COMMENT, DOUBLE_QUOTED, SINGLE_QUOTED, SMART_QUOTED, PUNCTUATION, WORD = 
 )
 STRING_KINDS = (DOUBLE_QUOTED, SINGLE_QUOTED, SMART_QUOTED)
 CLOSING_BRACKETS = {"{": "}", "[": "]"}
+MAX_STRAY_BRACKETS = 4  # keeps the time of `find_objects` proportional to the length of the text
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
     |(?P<comment>//[^\n]*\n?|/\*(?:[^*]|\*(?!/))*(?:\*/)?)
@@ -96,19 +98,49 @@ def find_objects(text: str) -> tuple[list[str], str]:
     """Return the texts of the outermost objects in a text, in order, and the text outside of them.
 
     An object ends when all its brackets are closed, by closing brackets of either kind. An object that is not closed
-    counts as text outside. From the first `{` on, brackets in strings and comments do not count.
+    counts as text outside. From the first `{` on, brackets in strings and comments do not count. If a `{` that is not
+    closed begins no object, such as one in prose, the search starts again after it, up to MAX_STRAY_BRACKETS times.
     """
-    start = text.find("{")
-    if start < 0:
-        return [], text
     object_texts: list[str] = []
-    outside_parts, object_parts, depth = [text[:start]], [""], 0
-    for token in tokenise(text[start:]):
+    outside_parts: list[str] = []
+    for _ in range(MAX_STRAY_BRACKETS + 1):
+        start = text.find("{")
+        if start < 0:
+            break
+        closed_texts, outside_text, unclosed_tokens = _split_objects(text[start:])
+        object_texts += closed_texts
+        outside_parts += [text[:start], outside_text]
+        text = join_tokens(unclosed_tokens)
+        if not text or _begins_object(unclosed_tokens):
+            break
+        outside_parts.append("{")
+        text = text[1:]
+    return object_texts, "".join([*outside_parts, text])
+
+
+def _split_objects(text: str) -> tuple[list[str], str, list[Token]]:
+    """Return the texts of the closed objects, the text outside, and the tokens of an object that is not closed."""
+    object_texts: list[str] = []
+    outside_parts, object_tokens, depth = list[str](), list[Token](), 0
+    for token in tokenise(text):
         depth += token.kind == PUNCTUATION and token.text in (CLOSING_BRACKETS if depth else "{")
-        (object_parts if depth else outside_parts).append(token.text)
+        if depth:
+            object_tokens.append(token)
+        else:
+            outside_parts.append(token.text)
         if token.kind == PUNCTUATION and token.text in "}]" and depth:
             depth -= 1
             if not depth:
-                object_texts.append("".join(object_parts))
-                object_parts.clear()
-    return object_texts, "".join([*outside_parts, *object_parts])
+                object_texts.append(join_tokens(object_tokens))
+                object_tokens.clear()
+    return object_texts, "".join(outside_parts), object_tokens
+
+
+def _begins_object(tokens: Sequence[Token]) -> bool:
+    """Return whether tokens that begin with `{` go on with a key and a colon, or with a second `{`."""
+    following_tokens = list(islice(filter(is_significant, tokens[1:]), 2))
+    return [token.text for token in following_tokens[:1]] == ["{"] or (
+        len(following_tokens) == 2
+        and following_tokens[0].kind in (*STRING_KINDS, WORD)
+        and following_tokens[1].text == ":"
+    )
