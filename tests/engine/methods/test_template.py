@@ -135,6 +135,14 @@ def test_reasoning_is_separated_and_sent_again_while_tools_run() -> None:
     assert "Look first." in run.bodies[1]["prompt"]
 
 
+def test_prompt_has_the_first_reasoning_field_that_is_not_empty() -> None:
+    calls = [{"id": "call_1", "function": {"name": "state_get", "arguments": "{}"}}]
+    answer = {"role": "assistant", "reasoning_content": "", "reasoning": "Look first.", "tool_calls": calls}
+    messages = [answer, {"role": "tool", "tool_call_id": "call_1", "content": "4 degrees"}]
+    prepared = TemplateMethod().prepare_body({"messages": messages}, TOOLS.list_exposed(), [], "auto")
+    assert "Look first." in prepared["prompt"]
+
+
 def test_parse_answer_keeps_reasoning_field_before_reasoning_in_text() -> None:
     message = {"role": "assistant", "content": "<think>\nSecond.\n</think>\nDone.", "reasoning_content": "First."}
     answer = TemplateMethod().parse_answer(message, ())

@@ -168,8 +168,8 @@ def _group_by_id(calls: Iterable[TextCall]) -> dict[str, list[TextCall]]:
 
 
 def _get_reasoning(message: Message) -> str:
-    """Return the text of the first reasoning field of the message; "" without one."""
-    return next((text for key in _REASONING_FIELDS if isinstance(text := message.get(key), str)), "")
+    """Return the text of the first reasoning field of the message that is not empty; "" without one."""
+    return next((text for key in _REASONING_FIELDS if isinstance(text := message.get(key), str) and text.strip()), "")
 
 
 def _to_text_call(call: JsonObject) -> TextCall:
