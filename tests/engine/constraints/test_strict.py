@@ -110,11 +110,11 @@ def test_native_strict_method_parses_calls_without_added_nulls() -> None:
 
 def test_native_strict_method_sends_strict_tools_and_choice() -> None:
     sent = NativeStrictMethod("strict_tools", ConstraintOptions()).prepare_body(
-        {"messages": []}, [TOOL], [TOOL.to_openai()], "required"
+        {"messages": []}, [TOOL.to_openai()], "required"
     )
     assert sent["tool_choice"] == "required"
     assert sent["tools"][0]["function"]["parameters"]["required"] == ["city", "days", "note", "stops"]
-    assert NativeStrictMethod("strict_tools", ConstraintOptions()).prepare_body({"messages": []}, [], [], "auto") == {
+    assert NativeStrictMethod("strict_tools", ConstraintOptions()).prepare_body({"messages": []}, [], "auto") == {
         "messages": []
     }
 

@@ -85,7 +85,7 @@ def test_constraint_allows_several_calls_only_with_parallel_tool_calls(
     options = {} if parallel is None else {"parallel_tool_calls": parallel}
     policy: dict[str, Any] = {} if calls_per_turn is None else {"max_tool_calls_per_turn": calls_per_turn}
     setup = prepare_setup(options=options, tools=ToolRegistry((GET_TOOL,)), method="constrained", **policy)
-    body = setup.call_method.prepare_body({"messages": []}, setup.tools.definitions, list(setup.tools_json), "auto")
+    body = setup.call_method.prepare_body({"messages": []}, list(setup.tools_json), "auto")
     assert re.findall(r'"maxItems":(\d+)', write_json(body)) == ([] if max_items is None else [str(max_items)])
 
 

@@ -15,7 +15,7 @@ BODY: dict[str, Any] = {"messages": [{"role": "user", "content": "hi"}]}
 
 
 def build_sent_schema(choice: Any) -> Any:
-    sent = ConstrainedMethod("response_format").prepare_body(BODY, TOOLS, TOOLS_JSON, choice)
+    sent = ConstrainedMethod("response_format").prepare_body(BODY, TOOLS_JSON, choice)
     assert sent["response_format"]["type"] == "json_schema"
     return sent["response_format"]["json_schema"]["schema"]
 
@@ -42,12 +42,12 @@ def test_tool_choice_decides_which_answers_schema_allows(choice: Any, allowed: l
 
 def test_constrained_prompt_mentions_final_answer_only_if_allowed() -> None:
     for choice, is_mentioned in (("auto", True), ("required", False)):
-        sent = ConstrainedMethod("response_format").prepare_body(BODY, TOOLS, TOOLS_JSON, choice)
+        sent = ConstrainedMethod("response_format").prepare_body(BODY, TOOLS_JSON, choice)
         assert ('{"final": "TEXT"}' in sent["messages"][0]["content"]) is is_mentioned
 
 
 def test_grammar_has_same_schema_in_llguidance_syntax_with_compact_space() -> None:
-    sent = ConstrainedMethod("grammar").prepare_body(BODY, TOOLS, TOOLS_JSON, "auto")
+    sent = ConstrainedMethod("grammar").prepare_body(BODY, TOOLS_JSON, "auto")
     head, schema = sent["grammar"].split("\nstart: %json ")
     assert head == "%llguidance {}"
     sent_schema = json.loads(schema)

@@ -44,17 +44,17 @@ def get_test_id(call_method: CallMethod) -> str:
 @pytest.mark.parametrize("call_method", METHODS, ids=get_test_id)
 def test_prepare_body_leaves_its_arguments_unchanged(call_method: CallMethod) -> None:
     body, tools = copy.deepcopy(BODY), copy.deepcopy(TOOLS_JSON)
-    call_method.prepare_body(body, TOOLS, tools, "auto")
+    call_method.prepare_body(body, tools, "auto")
     assert (body, tools) == (BODY, TOOLS_JSON)
 
 
 @pytest.mark.parametrize("call_method", METHODS, ids=get_test_id)
 def test_prepare_body_without_tools_returns_equal_body(call_method: CallMethod) -> None:
-    assert call_method.prepare_body(BODY, (), [], "auto") == BODY
+    assert call_method.prepare_body(BODY, [], "auto") == BODY
 
 
 def test_native_body_has_tools_and_tool_choice() -> None:
-    assert METHODS[0].prepare_body(BODY, TOOLS, TOOLS_JSON, "auto") == {
+    assert METHODS[0].prepare_body(BODY, TOOLS_JSON, "auto") == {
         **BODY,
         "tools": TOOLS_JSON,
         "tool_choice": "auto",
@@ -66,7 +66,6 @@ def test_native_and_text_prompts_are_never_mixed_in_one_request() -> None:
         json.dumps(
             call_method.prepare_body(
                 {**BODY, "messages": call_method.render_history([*BODY["messages"], *EXAMPLE])},
-                TOOLS,
                 TOOLS_JSON,
                 "auto",
             )
@@ -83,23 +82,21 @@ def test_native_and_text_prompts_are_never_mixed_in_one_request() -> None:
 
 @pytest.mark.parametrize("call_method", TEXT_METHODS, ids=get_test_id)
 def test_text_instruction_joins_or_adds_system_message(call_method: CallMethod) -> None:
-    joined = call_method.prepare_body(BODY, TOOLS, TOOLS_JSON, "auto")["messages"]
+    joined = call_method.prepare_body(BODY, TOOLS_JSON, "auto")["messages"]
     assert joined[0]["content"].startswith("Be brief.\n\nYou can use these tools")
-    alone = call_method.prepare_body({"messages": BODY["messages"][1:]}, TOOLS, TOOLS_JSON, "auto")["messages"]
+    alone = call_method.prepare_body({"messages": BODY["messages"][1:]}, TOOLS_JSON, "auto")["messages"]
     assert [m["role"] for m in alone] == ["system", "user"]
     multipart = [{"role": "system", "content": [{"type": "text", "text": "Be brief."}]}]
-    assert (
-        len(call_method.prepare_body({"messages": multipart}, TOOLS, TOOLS_JSON, "auto")["messages"][0]["content"]) == 2
-    )
+    assert len(call_method.prepare_body({"messages": multipart}, TOOLS_JSON, "auto")["messages"][0]["content"]) == 2
 
 
 @pytest.mark.parametrize("call_method", TEXT_METHODS, ids=get_test_id)
 def test_text_method_with_tool_choice_none_sends_no_instruction(call_method: CallMethod) -> None:
-    assert call_method.prepare_body(BODY, TOOLS, TOOLS_JSON, "none") == BODY
+    assert call_method.prepare_body(BODY, TOOLS_JSON, "none") == BODY
 
 
 def test_instruction_example_calls_the_first_tool() -> None:
-    prompt = METHODS[1].prepare_body(BODY, TOOLS, TOOLS_JSON, "auto")["messages"][0]["content"]
+    prompt = METHODS[1].prepare_body(BODY, TOOLS_JSON, "auto")["messages"][0]["content"]
     assert prompt.count("```json") == 1
     assert '{"name": "get_weather", "arguments": {"city": "..."}}' in prompt
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.scripted_model import TOOLS, build_plan, run_script
+from tests.engine.scripted_model import build_plan, run_script
 from tests.engine.wire_formats.test_completions import build_llama_answer, render_answer
 from toolbench.engine.errors import PlanError
 from toolbench.engine.events import EndReason
@@ -139,7 +139,7 @@ def test_prompt_has_the_first_reasoning_field_that_is_not_empty() -> None:
     calls = [{"id": "call_1", "function": {"name": "state_get", "arguments": "{}"}}]
     answer = {"role": "assistant", "reasoning_content": "", "reasoning": "Look first.", "tool_calls": calls}
     messages = [answer, {"role": "tool", "tool_call_id": "call_1", "content": "4 degrees"}]
-    prepared = TemplateMethod().prepare_body({"messages": messages}, TOOLS.list_exposed(), [], "auto")
+    prepared = TemplateMethod().prepare_body({"messages": messages}, [], "auto")
     assert "Look first." in prepared["prompt"]
 
 
@@ -178,12 +178,12 @@ def test_template_prompt_pairs_results_of_calls_with_one_id_in_order(ids: tuple[
     calls = [{"id": call_id, "function": {"name": name, "arguments": "{}"}} for name in ("first", "second")]
     results = [{"role": "tool", "tool_call_id": result_id, "content": text} for text in ("one", "two")]
     body = {"messages": [{"role": "assistant", "tool_calls": calls}, *results]}
-    prompt = TemplateMethod("kimi_k2").prepare_body(body, TOOLS.list_exposed(), [], "auto")["prompt"]
+    prompt = TemplateMethod("kimi_k2").prepare_body(body, [], "auto")["prompt"]
     assert "first<|im_middle|>## Return of functions.first:0\none<|im_end|>" in prompt
     assert "second<|im_middle|>## Return of functions.second:1\ntwo<|im_end|>" in prompt
 
 
 def test_template_prompt_renders_result_without_call_as_user_text() -> None:
     body = {"messages": [{"role": "tool", "tool_call_id": "gone", "content": "4 degrees"}]}
-    prepared = TemplateMethod().prepare_body(body, TOOLS.list_exposed(), [], "auto")
+    prepared = TemplateMethod().prepare_body(body, [], "auto")
     assert prepared["prompt"] == "<|im_start|>user\n4 degrees<|im_end|>\n<|im_start|>assistant\n"

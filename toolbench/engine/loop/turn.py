@@ -98,8 +98,8 @@ def build_request(
         setup.build_transform_context(has_tools=has_tools),
     )
     body: JsonObject = {"model": setup.model, "messages": sent_messages}
-    tools, tools_json = (setup.tools.definitions, list(setup.tools_json)) if has_tools else ((), [])
-    body = setup.call_method.prepare_body(body, tools, tools_json, _get_tool_choice(setup.policy, must_call))
+    tools_json = list(setup.tools_json) if has_tools else []
+    body = setup.call_method.prepare_body(body, tools_json, _get_tool_choice(setup.policy, must_call))
     if has_tools:
         changes = (*setup.tool_changes, *changes)
     options = {name: value for name, value in setup.options.items() if name not in body}

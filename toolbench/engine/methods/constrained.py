@@ -52,13 +52,7 @@ class ConstrainedMethod(TextCallMethod):
         self.constraint = constraint
         self._options = options or ConstraintOptions()
 
-    def prepare_body(
-        self,
-        body: JsonObject,
-        tools: Sequence[ToolDefinition],
-        tools_json: list[JsonObject],
-        tool_choice: RequestChoice,
-    ) -> JsonObject:
+    def prepare_body(self, body: JsonObject, tools_json: list[JsonObject], tool_choice: RequestChoice) -> JsonObject:
         """Return the request body; see CallMethod."""
         if not tools_json or tool_choice == "none":
             return dict(body)

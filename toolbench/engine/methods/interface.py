@@ -23,13 +23,7 @@ class CallMethod(ABC):
     prompt_version: str
 
     @abstractmethod
-    def prepare_body(
-        self,
-        body: JsonObject,
-        tools: Sequence[ToolDefinition],
-        tools_json: list[JsonObject],
-        tool_choice: RequestChoice,
-    ) -> JsonObject:
+    def prepare_body(self, body: JsonObject, tools_json: list[JsonObject], tool_choice: RequestChoice) -> JsonObject:
         """Return a new request body that requests calls of these tools.
 
         Without tools, the new body is equal to `body`, except in the method `template`, which always replaces the
@@ -37,8 +31,7 @@ class CallMethod(ABC):
 
         Args:
             body: the body so far, with `messages`.
-            tools: the offered tools; empty for a request without tools.
-            tools_json: the same tools in OpenAI's format, after tool transforms.
+            tools_json: the offered tools in OpenAI's format, after tool transforms; empty for a request without tools.
             tool_choice: the tool choice in the form of a chat request.
         """
 

@@ -25,13 +25,7 @@ class NativeMethod(CallMethod):
     def __init__(self, *, sends_instruction: bool = False) -> None:
         self.prompt_version = get_prompt_version(self.method) if sends_instruction else ""
 
-    def prepare_body(
-        self,
-        body: JsonObject,
-        tools: Sequence[ToolDefinition],
-        tools_json: list[JsonObject],
-        tool_choice: RequestChoice,
-    ) -> JsonObject:
+    def prepare_body(self, body: JsonObject, tools_json: list[JsonObject], tool_choice: RequestChoice) -> JsonObject:
         """Return the request body; see CallMethod."""
         if not tools_json:
             return dict(body)

@@ -27,15 +27,9 @@ class NativeStrictMethod(NativeMethod):
         self._constraint = constraint
         self._options = options
 
-    def prepare_body(
-        self,
-        body: JsonObject,
-        tools: Sequence[ToolDefinition],
-        tools_json: list[JsonObject],
-        tool_choice: RequestChoice,
-    ) -> JsonObject:
+    def prepare_body(self, body: JsonObject, tools_json: list[JsonObject], tool_choice: RequestChoice) -> JsonObject:
         """Return the request body; see CallMethod."""
-        native_body = super().prepare_body(body, tools, tools_json, tool_choice)
+        native_body = super().prepare_body(body, tools_json, tool_choice)
         if not tools_json:
             return native_body
         return {**native_body, **compile_constraint(tools_json, self._constraint, self._options).request_fields}

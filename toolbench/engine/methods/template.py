@@ -65,13 +65,7 @@ class TemplateMethod(CallMethod):
             block.start_marker for block, has_stop_text in zip(blocks, has_stop_texts, strict=True) if not has_stop_text
         )
 
-    def prepare_body(
-        self,
-        body: JsonObject,
-        tools: Sequence[ToolDefinition],
-        tools_json: list[JsonObject],
-        tool_choice: RequestChoice,
-    ) -> JsonObject:
+    def prepare_body(self, body: JsonObject, tools_json: list[JsonObject], tool_choice: RequestChoice) -> JsonObject:
         """Return the request body; see CallMethod."""
         offered_tools = [] if tool_choice == "none" else tools_json
         prompt = render_conversation(

@@ -39,13 +39,7 @@ class TextJsonMethod(TextCallMethod):
     def __init__(self, repairs: Sequence[str] = ()) -> None:
         self._repairs = tuple(repairs)
 
-    def prepare_body(
-        self,
-        body: JsonObject,
-        tools: Sequence[ToolDefinition],
-        tools_json: list[JsonObject],
-        tool_choice: RequestChoice,
-    ) -> JsonObject:
+    def prepare_body(self, body: JsonObject, tools_json: list[JsonObject], tool_choice: RequestChoice) -> JsonObject:
         """Return the request body; see CallMethod."""
         if not tools_json or tool_choice == "none":
             return dict(body)
