@@ -28,10 +28,13 @@ class CallIdAssigner:
         return [self._make_unique(self._make_allowed(original_id)) for original_id in original_ids]
 
     def _make_unique(self, base_id: str) -> str:
-        """Note the use of an id and return it, with the suffix `_2`, `_3` and so on if it was used before."""
+        """Note the use of an id and return it, with the suffix `_2`, `_3` and so on if it was used before.
+
+        An id that the suffix makes too long is replaced.
+        """
         while True:
             use_count = self._use_counts[base_id] = self._use_counts.get(base_id, 0) + 1
-            unique_id = base_id if use_count == 1 else f"{base_id}_{use_count}"
+            unique_id = base_id if use_count == 1 else self._make_allowed(f"{base_id}_{use_count}")
             if use_count == 1 or unique_id not in self._use_counts:
                 self._use_counts.setdefault(unique_id, 1)
                 return unique_id
