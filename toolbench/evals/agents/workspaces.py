@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.types import JsonObject
 from toolbench.evals.agents.sql import SqlTable
 from toolbench.evals.data_files import read_table
@@ -49,15 +50,18 @@ class AgentWorkspace:
         self._workspace_id = ""
 
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
-        """Return the answer of a tool, or a refusal for an unknown one."""
+        """Return the answer of a tool, or a refusal for an unknown one.
+
+        Raises:
+            ToolArgumentError: There is no such workspace, or an argument is no array of strings.
+        """
         self._calls.append({"name": name, "arguments": copy.deepcopy(arguments)})
         if name == "classify_intent":
-            self._workspace_id = arguments["workspace_id"]
-            return {"workspace_id": self._workspace_id, "tables": list(load_workspaces()[self._workspace_id].tables)}
+            return self._select_workspace(arguments.get("workspace_id"))
         if name == "select_tables":
-            return self._select_tables(arguments["relevant_tables"])
+            return self._select_tables(_read_names(arguments, "relevant_tables"))
         if name == "prune_columns":
-            return {"kept": copy.deepcopy(arguments["relevant_columns"])}
+            return {"kept": _read_names(arguments, "relevant_columns")}
         if name == "generate_sql":
             return {"recorded": True}
         return build_refusal(name, "TOOL_NOT_IMPLEMENTED", f"{name} is not implemented")
@@ -66,12 +70,30 @@ class AgentWorkspace:
         """Return {"called": calls}: a copy of all calls so far, in order."""
         return {"called": copy.deepcopy(self._calls)}
 
+    def _select_workspace(self, workspace_id: object) -> JsonObject:
+        if not isinstance(workspace_id, str) or workspace_id not in load_workspaces():
+            raise ToolArgumentError(f"workspace_id must be one of: {', '.join(load_workspaces())}")
+        self._workspace_id = workspace_id
+        return {"workspace_id": workspace_id, "tables": list(load_workspaces()[workspace_id].tables)}
+
     def _select_tables(self, names: list[str]) -> JsonObject:
         """Return the columns of each named table, and unknown names; neither if no workspace was selected."""
         tables = load_workspaces()[self._workspace_id].tables if self._workspace_id else {}
         columns = {name: list(tables[name].columns) for name in names if name in tables}
         unknown = [name for name in names if name not in tables] if self._workspace_id else []
         return {"columns": columns, **({"unknown": unknown} if unknown else {})}
+
+
+def _read_names(arguments: JsonObject, key: str) -> list[str]:
+    """Return a copy of an argument that is an array of strings.
+
+    Raises:
+        ToolArgumentError: The argument is missing or has another type.
+    """
+    names = arguments.get(key)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ToolArgumentError(f"{key} must be an array of strings")
+    return list(names)
 
 
 def _build_tables(tables: JsonObject) -> Mapping[str, SqlTable]:
