@@ -35,7 +35,9 @@ def test_check_answers_refuses_wrong_value_wrong_name_and_missing_call() -> None
 
     verdicts = check_answers([(case, calls) for calls in [[first, *others], *wrong]])
     assert [verdict.valid for verdict in verdicts] == [True, False, False, False, False]
+    assert verdicts[0].error == ""
     assert all(verdict.error for verdict in verdicts[1:])
+    assert verdicts[3].error == "Wrong number of functions."
 
 
 def test_check_lines_of_a_process_that_dies_while_writing_fails(monkeypatch: pytest.MonkeyPatch) -> None:

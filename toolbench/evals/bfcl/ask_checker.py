@@ -17,7 +17,7 @@ class CheckerVerdict:
     """The checker's verdict on one answer.
 
     Attributes:
-        error: The checker's error or exception as text; "" or "[]" for a valid answer.
+        error: The checker's errors, joined by "; ", or its exception as text; "" for a valid answer.
     """
 
     valid: bool
