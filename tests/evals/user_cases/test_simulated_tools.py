@@ -5,7 +5,7 @@ import pytest
 
 from toolbench.engine.events import Outcome
 from toolbench.engine.loop.result_envelope import build_envelope
-from toolbench.evals.user_cases.simulated_tools import SimulatedTools, build_sample
+from toolbench.evals.user_cases.simulated_tools import SimulatedTools, build_sample, describe_results
 
 RESULTS = {
     "look": {"fixed": {"sky": "clear"}},
@@ -23,6 +23,21 @@ def test_simulated_tools_return_arguments_unless_case_has_result() -> None:
     refused = tools.call("refuse", {}, "c")
     assert isinstance(refused, dict)
     assert (refused["ok"], refused["errors"][0]["message"]) == (False, "not today")
+
+
+@pytest.mark.parametrize(
+    ("entry", "description", "state"),
+    [
+        ({"error": "no", "set": {"/x": 1}}, "refuses every call", {}),
+        ({"fixed": "ok", "set": {"/x": 1}}, "a fixed result, and changes the state", {"x": 1}),
+    ],
+)
+def test_describe_results_names_only_changes_that_are_made(
+    entry: dict[str, Any], description: str, state: dict[str, Any]
+) -> None:
+    tools = SimulatedTools({"f": entry}, {})
+    tools.call("f", {}, "c")
+    assert (describe_results({"f": entry}, "f"), tools.snapshot()) == (description, state)
 
 
 def test_simulated_tools_effects_change_only_their_own_state() -> None:

@@ -148,7 +148,7 @@ def describe_results(results: JsonObject, tool: str) -> str:
         "error": "refuses every call",
     }
     description = next((labels[kind] for kind in RESULT_KINDS if kind in entry), "returns its arguments")
-    description = f"{description}, and changes the state" if "set" in entry else description
+    description = f"{description}, and changes the state" if "set" in entry and "error" not in entry else description
     return f"{description}, after a fault ({entry['fault']['kind']})" if "fault" in entry else description
 
 
