@@ -39,6 +39,14 @@ def build_scenario(**rest: Any) -> UserCaseScenario:
     return UserCaseScenario("own-x", 1, "X", parse_case(build_document(**rest)))
 
 
+@pytest.mark.parametrize(
+    ("expect", "min_requests"),
+    [({"state": {"/draft/foo": "bar"}}, 2), ({"no_call": True}, 1), ({"checks": [{"answer_given": True}]}, 1)],
+)
+def test_case_with_workspace_needs_second_request_only_for_a_call(expect: dict[str, Any], min_requests: int) -> None:
+    assert build_scenario(workspace={"id": "w", "writable": "foo"}, expect=expect).min_requests == min_requests
+
+
 def test_parse_case_options_reach_the_instance_and_survive_json() -> None:
     scenario = build_scenario(**FULL)
     instance = scenario.draw_instance(0)

@@ -62,9 +62,10 @@ class UserCaseScenario:
         case = self.case
         self.group = f"{USER_CASE_GROUP}_{case.group}" if case.group else USER_CASE_GROUP
         self.control = case.control
-        # With a workspace, a trial sends one request for the patch and one for the answer.
-        self.min_requests = 1 + len(case.further) + bool(case.workspace)
-        if case.behaviour == "mixed_turn" or build_expected_calls(case).parallel_calls > 1:
+        expected_calls = build_expected_calls(case)
+        # With a workspace, a trial that needs calls sends one request for the patch and one for the answer.
+        self.min_requests = 1 + len(case.further) + bool(case.workspace and expected_calls.needs_call)
+        if case.behaviour == "mixed_turn" or expected_calls.parallel_calls > 1:
             self.methods = _SEVERAL_CALLS_METHODS
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
