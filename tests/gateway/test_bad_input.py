@@ -87,6 +87,8 @@ BAD_CHAT: dict[str, tuple[Any, str]] = {
     "message is a text": (chat_messages("Hi"), "no known role"),
     "wrong role": (chat_messages({"role": "robot", "content": "x"}), "no known role"),
     "content is a number": (chat_messages({"role": "user", "content": 7}), "no images"),
+    "content is false": (chat_messages({"role": "user", "content": False}), "no images"),
+    "content is an empty object": (chat_messages({"role": "user", "content": {}}), "no images"),
     "image": (
         chat_messages({"role": "user", "content": [{"type": "image_url", "image_url": {"url": IMAGE_URL}}]}),
         "no images",
@@ -150,6 +152,7 @@ BAD_MESSAGES: dict[str, tuple[Any, str]] = {
     "no messages": (messages_body(messages=[]), "at least one message"),
     "wrong role": (messages_body(messages=[{"role": "system", "content": "x"}]), "no known role"),
     "content is missing": (messages_body(messages=[{"role": "user"}]), "content is missing"),
+    "system is zero": (messages_body(system=0), "system has a part that is not text"),
     "image": (
         user_blocks({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}),
         "no images",

@@ -151,8 +151,9 @@ def _parse_message(number: int, message: Any) -> Message:
     if role is None:
         raise refuse(f"Message {number} has no known role. Send system, developer, user, assistant or tool.")
     check_known_keys(f"Message {number}", message, _MESSAGE_KEYS)
-    content = message.get("content") or message.get("refusal")
-    parsed: Message = {"role": role, "content": read_text(f"Message {number}", content)}
+    content = read_text(f"Message {number}", message.get("content"))
+    content = content or read_text(f"Message {number}", message.get("refusal"))
+    parsed: Message = {"role": role, "content": content}
     if role == "assistant" and message.get("tool_calls"):
         parsed["tool_calls"] = _parse_calls(number, message["tool_calls"])
     if role == "tool":

@@ -121,7 +121,7 @@ class MessagesDialect:
 def _parse_messages(system: Any, value: Any) -> tuple[Message, ...]:
     if not isinstance(value, list) or not value:
         raise refuse("messages is missing or empty. Send a list with at least one message.")
-    instructions = read_text("system", system) if system else ""
+    instructions = read_text("system", system)
     messages: list[Message] = [{"role": "system", "content": instructions}] if instructions else []
     for number, message in enumerate(value):
         role = message.get("role") if isinstance(message, Mapping) else None
