@@ -5,6 +5,7 @@ import pytest
 from tests.factories import make_run
 from toolbench.lab.accounts import share_links
 from toolbench.lab.accounts.share_links import (
+    MAX_QUERY_CHARACTERS,
     build_link_token,
     create_share_link,
     find_share_link,
@@ -12,6 +13,7 @@ from toolbench.lab.accounts.share_links import (
     revoke_share_link,
 )
 from toolbench.lab.accounts.sign_in import get_first_owner
+from toolbench.lab.errors import InvalidFieldsError
 
 pytestmark = pytest.mark.django_db
 
@@ -24,6 +26,15 @@ def test_revoke_share_link_beyond_listed_links_succeeds(monkeypatch: pytest.Monk
     assert revoke_share_link(owner, first.pk) == first
     assert find_share_link(build_link_token(first)) is None
     assert revoke_share_link(owner, first.pk) is None
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [("", "Compare sides first"), ("a" * (MAX_QUERY_CHARACTERS + 1), "This comparison has too many filters")],
+)
+def test_create_share_link_says_what_is_wrong_with_a_query(query: str, message: str) -> None:
+    with pytest.raises(InvalidFieldsError, match=message):
+        create_share_link(get_first_owner(), "comparison", query=query)
 
 
 def test_find_share_link_of_user_without_role_is_none() -> None:

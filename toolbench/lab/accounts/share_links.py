@@ -94,8 +94,10 @@ def _find_errors(kind: str, target: int | None, query: str, days: int | None) ->
         errors["target"] = ["There is no such run; it may have been deleted."]
     elif kind == ShareLink.Kind.TRIAL and not Trial.objects.filter(pk=target or 0, run__deleted_at=None).exists():
         errors["target"] = ["There is no such trial; its run may have been deleted."]
-    elif kind == ShareLink.Kind.COMPARISON and not 0 < len(query) <= MAX_QUERY_CHARACTERS:
+    elif kind == ShareLink.Kind.COMPARISON and not query:
         errors["query"] = ["Compare sides first, then share the comparison."]
+    elif kind == ShareLink.Kind.COMPARISON and len(query) > MAX_QUERY_CHARACTERS:
+        errors["query"] = ["This comparison has too many filters to be shared. Remove some of them."]
     if days not in EXPIRY_DAYS:
         errors["days"] = [f"Choose {', '.join(map(str, EXPIRY_DAYS))} days."]
     return errors
