@@ -19,6 +19,12 @@ def test_provider_delete_page_names_stored_key_only_if_one_is_stored(owner_clien
     assert "Its 1 model and its stored key are deleted." in read_html(owner_client.get(page))
 
 
+def test_provider_delete_page_counts_retired_models(owner_client: Client) -> None:
+    provider = make_model().provider
+    make_model("vendor/retired", provider=provider, retired=True)
+    assert "Its 2 models are deleted." in read_html(owner_client.get(f"/providers/{provider.pk}/delete/"))
+
+
 def test_provider_page_without_its_key_offers_no_plan(owner_client: Client) -> None:
     provider = make_model().provider
     page = f"/providers/{provider.pk}/"
