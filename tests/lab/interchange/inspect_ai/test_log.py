@@ -160,7 +160,8 @@ def test_import_log_reads_json_logs_too() -> None:
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [
-        (b"garbage", "neither a zip archive nor JSON"),
+        (b"garbage", "cannot be read as a zip archive or as JSON"),
+        (b'{"eval": {}, "x": ' + b"[" * 1000 + b"]" * 1000 + b"}", "as JSON: it is nested deeper than"),
         (b"{}", "has no `eval`"),
         (zip_members({"a": b"b"}), "no header.json"),
         (zip_members({"header.json": b"["}), "cannot be read as JSON"),

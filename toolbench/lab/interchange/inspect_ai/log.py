@@ -126,7 +126,9 @@ def _parse_document(content: bytes) -> LogDocument:
     try:
         document = parse_log_document(content)
     except ValueError as error:
-        raise RunImportError(f"The file is neither a zip archive nor JSON: {error}. Nothing was imported.") from error
+        raise RunImportError(
+            f"The file cannot be read as a zip archive or as JSON: {error}. Nothing was imported."
+        ) from error
     if not isinstance(document.header.get("eval"), dict):
         raise RunImportError("The file has no `eval`, so it is not a log of Inspect AI. Nothing was imported.")
     return document
