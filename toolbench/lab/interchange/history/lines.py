@@ -119,13 +119,13 @@ def parse_lines(lines: Iterable[bytes]) -> list[tuple[int, HistoryLine]]:
             )
         if not line.strip():
             continue
+        if len(problems) == MAX_PROBLEMS_SHOWN:
+            problems.append("Later lines were not checked.")
+            break
         try:
             turns.append((number, _parse_turn(line)))
         except ValueError as error:
             problems.append(f"line {number}: {error}")
-        if len(problems) == MAX_PROBLEMS_SHOWN:
-            problems.append("Later lines were not checked.")
-            break
     if problems:
         raise HistoryImportError("\n".join([*problems, "Nothing was imported."]))
     if not turns:
