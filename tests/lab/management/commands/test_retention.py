@@ -56,6 +56,19 @@ def test_retention_explains_an_invalid_rule(rule: str, sentence: str) -> None:
         call_command("retention", "--dry-run", "--rule", rule)
 
 
+@pytest.mark.parametrize(
+    ("rules", "sentence"),
+    [
+        (("passed", "failed=3"), "--rule passed needs a number of days"),
+        (("failed=3", "passed= "), "--rule passed needs a number of days"),
+        (("failed=3", "failed=30"), "--rule failed=30: there is another rule for failed"),
+    ],
+)
+def test_retention_ignores_no_rule(rules: tuple[str, str], sentence: str) -> None:
+    with pytest.raises(CommandError, match=sentence):
+        call_command("retention", "--dry-run", *(f"--rule={rule}" for rule in rules))
+
+
 def test_retention_refuses_unsaved_rules_without_dry_run() -> None:
     with pytest.raises(CommandError, match="for --dry-run only"):
         call_command("retention", "--rule", "passed=1")

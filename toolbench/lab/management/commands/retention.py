@@ -65,15 +65,20 @@ def _parse_rules(rules: list[str]) -> RetentionPolicy:
     """Parse the rules of the option `--rule`.
 
     Raises:
-        CommandError: a kind is unknown, a number of days is wrong, or no rule has a number of days.
+        CommandError: a rule has another form than KIND=DAYS, an unknown kind or a wrong number of days, or there are
+            several rules of one kind.
     """
-    days_by_kind = {kind: days for kind, _, days in (rule.partition("=") for rule in rules)}
+    days_by_kind: dict[str, str] = {}
+    for rule in rules:
+        kind, _, days = rule.partition("=")
+        if kind in days_by_kind:
+            raise CommandError(f"--rule {rule}: there is another rule for {kind}. Give one rule for each kind.")
+        days_by_kind[kind] = days
     if unknown := days_by_kind.keys() - set(Kind.values):
         raise CommandError(f"--rule {min(unknown)} is not understood: write KIND=DAYS, with {', '.join(Kind.values)}.")
+    if blank := [kind for kind, days in days_by_kind.items() if not days.strip()]:
+        raise CommandError(f"--rule {blank[0]} needs a number of days: KIND=DAYS.")
     try:
-        policy = parse_retention_policy(days_by_kind)
+        return parse_retention_policy(days_by_kind)
     except InvalidFieldsError as error:
         raise CommandError(str(error)) from error
-    if not policy.days_by_kind:
-        raise CommandError("--rule needs a number of days: KIND=DAYS.")
-    return policy
