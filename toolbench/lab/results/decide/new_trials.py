@@ -1,6 +1,6 @@
 """New trials of measured configurations: the same settings on new instances and seeds."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from dataclasses import dataclass, replace
 
 from django.contrib.postgres.expressions import ArraySubquery
@@ -45,9 +45,9 @@ def build_new_trials_request(trials_request: NewTrialsRequest, *, title: str, pu
         purpose: `Run.purpose` of the run.
 
     Raises:
-        NewTrialsError: a configuration does not exist, has no model here or is of the playground, the stored request of
-            the first configuration's run cannot be read, the new run cannot be planned, or its settings or tasks would
-            differ from the measured ones.
+        NewTrialsError: a configuration does not exist, has no model here or is of the playground, the configurations
+            cannot be in one run, the stored request of the first configuration's run cannot be read, the new run cannot
+            be planned, or its settings or tasks would differ from the measured ones.
     """
     cells = Cell.objects.filter(config=OuterRef("pk")).order_by().values(pair=JSONArray("scenario", "scenario_version"))
     measured_configs = RunConfig.objects.select_related("run").annotate(tried_versions=ArraySubquery(cells))
@@ -61,6 +61,11 @@ def build_new_trials_request(trials_request: NewTrialsRequest, *, title: str, pu
         raise NewTrialsError(
             "Results leave out runs of the playground. Save the conversation as a test case, run it and decide on that "
             "run."
+        )
+    if len({(config.tool_use_mode, config.run.instance_kind) for config in configs}) > 1:
+        raise NewTrialsError(
+            "These configurations differ in tool-use mode or instance kind, so one run cannot try all of them. Start a "
+            "run for each and decide again."
         )
     first = configs[0]
     try:
@@ -80,7 +85,7 @@ def build_new_trials_request(trials_request: NewTrialsRequest, *, title: str, pu
         purpose=purpose,
     )
     tried_versions = {(scenario, version) for config in configs for scenario, version in config.tried_versions}
-    _check_plan(request, configs, trials_request.policy_hashes, tried_versions)
+    _check_plan(request, trials_request.policy_hashes, tried_versions)
     return request
 
 
@@ -90,12 +95,7 @@ def _build_config_choice(config: RunConfig) -> ConfigChoice:
     )
 
 
-def _check_plan(
-    request: RunRequest,
-    configs: Sequence[RunConfig],
-    policy_hashes: tuple[str, ...],
-    tried_versions: Set[tuple[str, int]],
-) -> None:
+def _check_plan(request: RunRequest, policy_hashes: tuple[str, ...], tried_versions: Set[tuple[str, int]]) -> None:
     """Check that the request tries the measured settings and scenario versions.
 
     Args:
@@ -113,8 +113,7 @@ def _check_plan(
     except LaunchError as refused:
         raise NewTrialsError(f"The run cannot be planned: {refused}") from refused
     planned_hashes = tuple(config.policy_hash for config in plan.configs)
-    has_common_run_settings = len({(config.tool_use_mode, config.run.instance_kind) for config in configs}) == 1
-    if planned_hashes != policy_hashes or not has_common_run_settings:
+    if planned_hashes != policy_hashes:
         raise NewTrialsError(
             "A preset, a profile, the provider or a capability of the model has changed, so other settings would be "
             "tried. Start a new run and decide again."
