@@ -25,7 +25,7 @@ def test_mask_table_masks_texts_and_keeps_other_values() -> None:
     )
     masked = mask_table(table)
     assert (masked.title, masked.notes, masked.times) == (f"of {MASKED}", (f"by {MASKED}",), ({"name": MASKED},))
-    assert (masked.columns, masked.brief) == (table.columns, table.brief)
+    assert (masked.columns, masked.markdown_columns) == (table.columns, table.markdown_columns)
     assert list(masked.rows) == [(f"a {MASKED}", 1), (None, 0.5)]
 
 

@@ -40,8 +40,8 @@ def _run_check(check: Callable[[dict[str, Any]], dict[str, Any]], request: dict[
     except Exception as error:
         return {"valid": False, "error": f"the checker failed: {type(error).__name__}: {error}"}
     errors = verdict.get("error", verdict.get("error_message", ""))
-    error = "; ".join(map(str, errors)) if isinstance(errors, list) else str(errors)
-    return {"valid": verdict["valid"], "error": error[:500]}
+    error_text = "; ".join(map(str, errors)) if isinstance(errors, list) else str(errors)
+    return {"valid": verdict["valid"], "error": error_text[:500]}
 
 
 def _check_answer(request: dict[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,6 @@ def mask_table(table: StreamedTable) -> StreamedTable:
         notes=masker.mask_value(table.notes),
         columns=table.columns,
         rows=map(masker.mask_value, table.rows),
-        brief=table.brief,
+        markdown_columns=table.markdown_columns,
         times=masker.mask_value(table.times),
     )
