@@ -64,10 +64,11 @@ class Endpoint:
         headers: extra headers, which replace Toolbench's own of the same name.
         timeouts: time limits.
         max_attempts: attempts per request, the first included; a policy may allow more for truncated answers.
-        wire: name of the wire format in engine/wire_formats/registry.py; it also decides which header carries the key.
-        sends_seed: whether to send the trial's seed (simulated and local models).
-        key_header: header that carries the bare key in place of the wire format's header; "" for the latter.
-        query: query parameters of every address, such as `api-version=…`; "" for none.
+        wire: name of the wire format in engine/wire_formats/registry.py; it decides which header carries the key if
+            `key_header` is "".
+        sends_seed: whether to send the trial's seed; true for simulated and local models.
+        key_header: header that carries the key without a prefix; "" for the header of the wire format.
+        query: query of every address, such as `api-version=2024-10-21`; "" for none.
         network: proxy and certificates.
     """
 

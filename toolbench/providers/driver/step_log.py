@@ -1,4 +1,4 @@
-"""Log of the steps of one trial, which numbers and times them for the recorder."""
+"""Log of the steps of one trial: it numbers and times each step and passes it to the recorder."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,10 +16,11 @@ class Attempt:
 
     Attributes:
         request: the engine's request.
-        number: counts from 1 for each request.
-        started_ms: milliseconds from the trial's start.
+        number: number of the attempt, from 1 for each request.
+        started_ms: when the attempt started, in milliseconds from the trial's start.
         backoff_ms: milliseconds waited before this attempt.
-        retry_reason: error code of the previous attempt, "" for the first one.
+        retry_reason: error code of the previous attempt, `stream_cut` if its answer was incomplete without an error;
+            "" for the first attempt.
     """
 
     request: Request
@@ -32,7 +33,7 @@ class Attempt:
 class StepLog:
     """Log that numbers the steps of one trial from 1.
 
-    The trial starts when its log is created. `clock` returns seconds.
+    Times count from the creation of the log, which is the trial's start. `clock` returns seconds.
     """
 
     def __init__(self, recorder: Recorder, clock: Callable[[], float]) -> None:
@@ -97,7 +98,7 @@ class StepLog:
         Args:
             turn: number of the turn that made the call.
             result: the call's result.
-            started_ms: milliseconds from the trial's start.
+            started_ms: when the call started, in milliseconds from the trial's start.
         """
         self._recorder.record(ToolStep(self._next_ordinal(), turn, started_ms, result.duration_ms, result))
 
@@ -107,5 +108,5 @@ class StepLog:
 
 
 def _compute_offset_ms(exchange: Exchange, moment: float | None) -> float | None:
-    """Return the milliseconds from the exchange's start to a reading of its clock; None for None."""
+    """Return the milliseconds from the exchange's start to `moment`, a time of its clock; None if `moment` is None."""
     return None if moment is None else (moment - exchange.started_at) * 1000

@@ -28,16 +28,17 @@ class ExchangeStep:
         status: the HTTP status, None if no response head arrived.
         response_headers: masked headers with lower-case names; {} if no response head arrived.
         response_body: the body that was received, masked and without content coding, or the part of it that was kept.
-        body_bytes: bytes received over the network, before truncation.
+        body_bytes: bytes received over the network, before decompression and truncation.
         body_cut: whether the body was truncated.
-        masked: whether a known secret was masked.
+        masked: whether a secret was masked; secrets in the response headers do not count.
         first_byte_ms: when the first chunk arrived, None if none did.
-        duration_ms: the time until the exchange ended.
+        duration_ms: the time until the attempt ended.
         backoff_ms: the wait before this attempt.
-        retry_reason: error code of the previous attempt, "" for the first one.
+        retry_reason: error code of the previous attempt, `stream_cut` if its answer was incomplete without an error;
+            "" for the first attempt.
         error: the error of the exchange; None if `turn_read` is set.
         turn_read: the decoded answer; None if `error` is set.
-        chunks: (offset in ms, size in bytes) in the order received.
+        chunks: (arrival in ms, bytes kept) in the order received.
         first_token_ms: when the first text, reasoning or call of a stream was read; None if none was.
         first_call_ms: when the arguments of a call in a stream were first complete; None if they never were.
         partial: the part of the message that arrived before the exchange failed; {} otherwise.
@@ -76,8 +77,8 @@ class ToolStep:
     Attributes:
         ordinal: number of the step in the trial, from 1.
         turn: number of the turn that made the call, from 0.
-        started_ms: milliseconds from the trial's start.
-        duration_ms: 0 for a call that never ran.
+        started_ms: when the call started, or was recorded if it never ran, in milliseconds from the trial's start.
+        duration_ms: the time that the call ran; 0 for a call that never ran.
         result: the call's result.
     """
 
@@ -108,11 +109,11 @@ class Gate(Protocol):
         The driver postpones the trial deadline by the duration of this call.
 
         Raises:
-            TrialStoppedError: no further request is permitted, because the budget is used up or the run was cancelled,
-                for instance.
+            TrialStoppedError: no further request is permitted. For instance, the budget is used up or the run was
+                cancelled.
         """
         ...
 
     async def back_off(self, seconds: float) -> None:
-        """Wait for `seconds`; for a trial of a run, release the provider's slot before and acquire one afterwards."""
+        """Wait for `seconds`; a trial of a run releases its slot before the wait and acquires a slot afterwards."""
         ...

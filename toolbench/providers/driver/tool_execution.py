@@ -8,7 +8,7 @@ from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.events import Execute, Outcome, PreparedCall
 from toolbench.engine.types import JsonObject
 
-CallTool = Callable[[str, JsonObject, str], object]  # (name, arguments, call id) -> value or awaitable of it
+CallTool = Callable[[str, JsonObject, str], object]  # (name, arguments, call id) -> value, or an awaitable of the value
 
 
 async def run_calls(operation: Execute, call_tool: CallTool, now_ms: Callable[[], float]) -> tuple[Outcome, ...]:
@@ -19,7 +19,7 @@ async def run_calls(operation: Execute, call_tool: CallTool, now_ms: Callable[[]
 
     Args:
         operation: the calls to run.
-        call_tool: as in `RunContext`.
+        call_tool: runs one call; see `CallTool`.
         now_ms: returns the milliseconds since the trial's start.
 
     Raises:
@@ -51,7 +51,8 @@ async def _run_call(call: PreparedCall, call_tool: CallTool, now_ms: Callable[[]
     """Run one call and return its outcome.
 
     The outcome's message is sent to the model. It gives the reason if the arguments are wrong or the call timed out.
-    For any other failure it gives only the exception's type, because the text may hold details of the host.
+    For any other failure it gives only the exception's type, because the exception's text may hold details of the host.
+    Only an awaitable can time out.
     """
     started_ms = now_ms()
     timeout = asyncio.timeout(call.timeout_seconds)
@@ -80,6 +81,6 @@ def _describe_failure(error: BaseException) -> tuple[str, str]:
 
 
 def _is_task_cancelled() -> bool:
-    """Return whether this task is being cancelled; otherwise a tool's own task was."""
+    """Return whether this task is being cancelled; if not, a `CancelledError` comes from a task of the tool."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -65,7 +65,7 @@ _TRANSPORT_ERRORS = (aiohttp.ClientError, OSError, ValueError)
 def _translate_error(error: Exception, network: NetworkAccess = DIRECT) -> httpx.TransportError:
     """Return httpx's counterpart of one of `_TRANSPORT_ERRORS`.
 
-    If `describe_network_error` describes the error, the text names the setting at fault.
+    The message names the setting at fault if `describe_network_error` recognises the error.
     """
     if problem := describe_network_error(error, network):
         return (TlsError if problem.is_tls else httpx.ConnectError)(problem.sentence)
@@ -74,13 +74,13 @@ def _translate_error(error: Exception, network: NetworkAccess = DIRECT) -> httpx
 
 
 def _add_cause(error: httpx.TransportError, network: NetworkAccess) -> httpx.TransportError:
-    """Return the error of a request without a response; a lost connection gets its possible cause."""
+    """Return the error of a request without a response, with a possible cause if the connection was lost."""
     cause = describe_lost_connection(network) if isinstance(error, httpx.ReadError | ServerDisconnectedError) else ""
     return type(error)(f"{error}.{cause}") if cause else error
 
 
 def is_connection_refused(error: Exception | None) -> bool:
-    """Return whether `error` says that no program listens at the address.
+    """Return whether `error` says that no program listens at the address, or at that of the proxy.
 
     Args:
         error: an exception of this transport, or None.
@@ -151,7 +151,7 @@ def _wrap_large_body(data: bytes) -> bytes | io.BytesIO | None:
 
 
 def _build_network_arguments(network: NetworkAccess, headers: list[tuple[str, str]], *, tunnel: bool) -> dict[str, Any]:
-    """Return the arguments of a request that replace those of the session; {} for a direct connection.
+    """Return the arguments of aiohttp's `request` that override the session's; {} for a direct connection.
 
     The login of a proxy without a tunnel is added to `headers`.
 

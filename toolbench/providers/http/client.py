@@ -25,7 +25,7 @@ class HttpClient:
         self._clock = clock
 
     def build_exchange(self, endpoint: Endpoint, path: str, body: bytes | None = None) -> Exchange:
-        """Build an exchange, whose times count from now; no request is sent before `send`.
+        """Build an exchange without sending its request. Its times count from now.
 
         The exchange is a POST of `body`, or a GET if `body` is None.
         """
@@ -34,13 +34,12 @@ class HttpClient:
     async def send(self, exchange: Exchange) -> None:
         """Send the request and read the response into `exchange`.
 
-        Network errors, and errors of an address or header that cannot be sent, are stored in `exchange.exception`. On
-        cancellation, `exchange` keeps the part of the response that has arrived.
+        The exception is stored in `exchange.exception` if the network fails, the address or a header cannot be sent, or
+        the body cannot be decompressed. On cancellation, `exchange` keeps the part of the response that has arrived.
 
         Raises:
             asyncio.CancelledError: this task was cancelled.
-            Exception: an error of the transport or of the exchange's `on_chunk` that is neither an `httpx.HTTPError`
-                nor a `ValueError`.
+            Exception: any other error of the transport or of `exchange.on_chunk`.
         """
         try:
             response = await self._transport.handle_async_request(exchange.build_request())

@@ -11,7 +11,7 @@ import httpx
 
 _GZIP_OR_ZLIB_BITS = zlib.MAX_WBITS | 32  # zlib detects the format by its header
 _GZIP_START = b"\x1f\x8b"
-_PIECE_BYTES = 4096  # zlib copies the rest of a piece at the end of each member
+_PIECE_BYTES = 4096  # small, because zlib copies the rest of its input at the end of each member
 
 
 class Decompressor:
@@ -21,7 +21,7 @@ class Decompressor:
         """Prepare to decompress a body.
 
         Args:
-            coding: value of the Content-Encoding header, in lower case.
+            coding: value of the Content-Encoding header, in lower case; `x-gzip` means gzip.
 
         Raises:
             httpx.DecodingError: the coding is neither gzip nor deflate.
@@ -31,14 +31,14 @@ class Decompressor:
         self._is_deflate = coding == "deflate"
         self._zlib = zlib.decompressobj(_GZIP_OR_ZLIB_BITS)
         self._has_begun = False
-        self._undecided = b""  # first byte of the body, or after a member; two bytes show the format
+        self._undecided = b""  # a single byte at the start of the body or after a member: the format shows in two
         self._has_ended = False
 
     def decompress_chunk(self, chunk: bytes, max_bytes: int) -> tuple[bytes, bool]:
         """Decompress the next chunk of the body.
 
         Returns:
-            At most `max_bytes` bytes, and whether the chunk holds more than these.
+            At most `max_bytes` decompressed bytes, and whether the chunk yields more.
 
         Raises:
             httpx.DecodingError: the bytes are not valid in this coding.
@@ -50,7 +50,7 @@ class Decompressor:
         return data[:max_bytes], len(data) > max_bytes
 
     def _decompress(self, chunk: bytes, max_bytes: int) -> bytes:
-        """Return at most `max_bytes` bytes of the next chunk."""
+        """Return at most `max_bytes` decompressed bytes of the next chunk."""
         chunk, self._undecided = self._undecided + chunk, b""
         data, position = bytearray(), 0
         while position < len(chunk) and len(data) < max_bytes and not self._has_ended:

@@ -8,16 +8,16 @@ from itertools import islice
 from typing import Any
 
 from toolbench.engine.errors import InvalidJsonError
-from toolbench.engine.strict_json import read_json
+from toolbench.engine.strict_json import get_object, read_json
 from toolbench.engine.wire_formats.sse import EventReader, Payload
 
 MAX_PLAIN_TEXT_BYTES = 400
-REFUSED_CALL_CODE = "tool_use_failed"  # Groq's code
-_MAX_VALUES = 1000  # values of one error that are searched
+REFUSED_CALL_CODE = "tool_use_failed"  # Groq's code for a call that it cannot read
+_MAX_VALUES = 1000  # JSON values of one error that are searched for named places
 _MAX_PLACE_CHARS = 200
 _OUTPUT_FIELDS = ("content", "tool_calls", "function_call", "reasoning_content", "reasoning", "refusal")
-_OUTPUT_EVENTS = ("content_block_", "response.output_item.", "response.output_text.")  # Messages and Responses
-_SSE_FIELDS = (b"data", b"error", b"event", b"id", b"retry")
+_OUTPUT_EVENTS = ("content_block_", "response.output_item.", "response.output_text.")  # starts of event types
+_SSE_FIELDS = (b"data", b"error", b"event", b"id", b"retry")  # `error` is sent by old versions of llama.cpp
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class UpstreamError:
         code: the error's code as text, "" if it has none.
         kind: the error's `type` as text, "" if it has none.
         hint: "<upstream's name>: <upstream's message>", or one of the two, if a router passes them on, else "".
-        text: the whole error as JSON or plain text in lower case, for searching.
+        text: the error as JSON, or as plain text of at most `MAX_PLAIN_TEXT_BYTES`; in lower case, for searching.
         after_output: whether the answer had begun before the error.
         generation: the model's output if the error quotes it (Groq), else "".
         named_places: places in the request that the error names (`param` of OpenAI, `loc` of pydantic).
@@ -66,8 +66,8 @@ def parse_error(body: bytes, *, is_error: bool) -> UpstreamError | None:
 
     Args:
         body: the body without content coding.
-        is_error: whether the status says error. Any body is then read as an error, also plain text. Otherwise only the
-            error in an answer, or in an event of a stream, is read as one.
+        is_error: whether the status is that of an error. If so, any body is read as an error, also plain text. If not,
+            only an error inside an answer or inside an event of a stream is read.
 
     Returns:
         None if the body holds no error; never None with `is_error`.
@@ -89,7 +89,7 @@ def parse_error(body: bytes, *, is_error: bool) -> UpstreamError | None:
 
 
 def _find_error(payload: Any) -> Any:
-    """Return the error object or text of an answer or of its first choice, or None."""
+    """Return the error object or text in an answer, in its first choice or in an event of a stream, or None."""
     if not isinstance(payload, dict):
         return None
     if payload.get("error"):
@@ -123,8 +123,8 @@ def _has_output(payload: Any) -> bool:
 def has_answer_begun(body: bytes) -> bool:
     """Return whether the model's answer has begun in a body that broke off.
 
-    Blank lines, comments, pings and empty first events of a stream are no part of an answer. An incomplete line is
-    part of one as soon as it holds more than the field's name.
+    Blank lines, comments, pings and empty first events of a stream are no part of an answer. An incomplete `data` or
+    `error` line is part of an answer as soon as it holds more than the field's name.
     """
     return any(_is_answer_line(line.strip()) for line in body.splitlines())
 
@@ -154,7 +154,7 @@ def _parse_events(body: bytes) -> Iterator[Payload]:
 
 
 def _iter_stream_errors(body: bytes) -> Iterator[UpstreamError]:
-    """Yield the errors that are events in a stream of server-sent events."""
+    """Yield the errors in the events of a stream."""
     after_output = False
     for payload in _parse_events(body):
         error = _find_error(payload)
@@ -169,10 +169,10 @@ def _build_error(error: Any, *, after_output: bool) -> UpstreamError:
         return UpstreamError(message=message, text=message.lower(), after_output=after_output)
     message = find_message(error)
     code, kind = (str(error[key]) if error.get(key) is not None else "" for key in ("code", "type"))
-    metadata = error.get("metadata")
-    name, raw = (metadata.get("provider_name"), metadata.get("raw")) if isinstance(metadata, dict) else (None, None)
-    upstream = find_message(parse_json(raw) or raw if isinstance(raw, str) else raw)
-    hint = ": ".join(str(part) for part in (name, upstream) if part)
+    metadata = get_object(error.get("metadata"))
+    upstream_name, raw = metadata.get("provider_name"), metadata.get("raw")
+    upstream_message = find_message(parse_json(raw) or raw if isinstance(raw, str) else raw)
+    hint = ": ".join(str(part) for part in (upstream_name, upstream_message) if part)
     text = json.dumps(error, ensure_ascii=False, default=str).lower()
     generation = error.get("failed_generation")
     return UpstreamError(
@@ -188,7 +188,10 @@ def _build_error(error: Any, *, after_output: bool) -> UpstreamError:
 
 
 def _iter_named_places(*values: Any) -> Iterator[str]:
-    """Yield the places in the request that fields of an error name, at any depth."""
+    """Yield the places in the request that fields of an error name, at any depth.
+
+    The fields `input` and `ctx` of pydantic are skipped: they hold values, not places.
+    """
     queue = deque(values)
     for _ in range(_MAX_VALUES):
         if not queue:
@@ -203,15 +206,15 @@ def _iter_named_places(*values: Any) -> Iterator[str]:
             if isinstance(loc, list) and loc:
                 parts = (str(part) for part in loc[:_MAX_PLACE_CHARS] if part != "body")
                 yield ".".join(parts)[:_MAX_PLACE_CHARS]
-            named_items = (item for name, item in value.items() if name not in ("input", "ctx"))
-            queue.extend(islice(named_items, _MAX_VALUES))
+            field_values = (field_value for name, field_value in value.items() if name not in ("input", "ctx"))
+            queue.extend(islice(field_values, _MAX_VALUES))
 
 
 def find_message(value: Any) -> str:
-    """Return the sentence in an error of any shape, "" if it has none.
+    """Return the sentence in an error of any shape, "" if there is none in the first eight levels.
 
     Args:
-        value: text, an object with a message, detail or error, or a list of these.
+        value: text, an object with `error`, `message`, `detail` or `msg`, or a list of these, whose first item counts.
     """
     for _ in range(8):
         if isinstance(value, dict):

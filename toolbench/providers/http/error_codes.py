@@ -72,7 +72,7 @@ class _ErrorTable:
         text_rules: rules in order of precedence.
         code_by_status: code by HTTP status.
         code_by_hundred: code by the first digit of the status, if `code_by_status` lacks it.
-        word_statuses: (word in an error's code or type, HTTP status that it means).
+        word_statuses: (word in an error's code or type, HTTP status that it means), in order of precedence.
     """
 
     rows: Mapping[str, ErrorCode]
@@ -160,7 +160,9 @@ def classify_response(
         message = f"The server redirects to {target}. Toolbench does not follow redirects."
         return build_exchange_error("redirect_refused", message, status=status)
     if status >= 400:
-        return _classify_error(parse_error(body, is_error=True), status, status)
+        error = parse_error(body, is_error=True)
+        assert error is not None  # any body of an error status is read as an error
+        return _classify_error(error, status, status)
     return _classify_success(status, body)
 
 
@@ -172,7 +174,7 @@ def classify_unreadable(status: int | None, body: bytes, reason: str = "") -> Ex
     Args:
         status: the HTTP status.
         body: the body without content coding.
-        reason: why the decoder could not read a JSON object or a stream; "" for the table's sentence.
+        reason: why the decoder could not read a JSON object or a stream, for the message; "" for the table's sentence.
     """
     if isinstance(parse_json(body), dict) or has_json_event(body):
         return build_exchange_error("malformed_answer", reason, status=status)
@@ -200,21 +202,18 @@ def _classify_success(status: int, body: bytes) -> ExchangeError | None:
     return classify_unreadable(status, body)
 
 
-def _classify_error(error: UpstreamError | None, named_status: int, status: int) -> ExchangeError:
-    """Return the error with the code that its words select, or its status if none of the words does.
+def _classify_error(error: UpstreamError, named_status: int, status: int) -> ExchangeError:
+    """Return the error with the code of the first text rule that applies, else with that of `named_status`.
 
     Args:
-        error: the parsed error, or None.
-        named_status: the status that the error names, else `status`. Below 400, every text rule applies.
+        error: the parsed error.
+        named_status: the status that the error names, else `status`. Below 400, text rules of all statuses apply.
         status: the status of the response.
     """
     table = _load_table()
-    text = error.text if error else ""
     rules = (rule for rule in table.text_rules if named_status in rule.statuses or named_status < 400)
-    code = next((rule.code for rule in rules if any(word in text for word in rule.words)), None)
+    code = next((rule.code for rule in rules if any(word in error.text for word in rule.words)), None)
     code = code or table.code_by_status.get(named_status) or table.code_by_hundred.get(named_status // 100, "not_http")
-    if error is None:
-        return build_exchange_error(code, status=status)
     return replace(
         build_exchange_error(code, error.message, status=status, hint=error.hint),
         generation=error.generation,

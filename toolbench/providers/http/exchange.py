@@ -29,7 +29,7 @@ class Exchange:
         sent_body: the request's body, unmasked; None for a GET.
         clock: returns seconds; the times below are read from it.
         started_at: when the exchange was built.
-        on_chunk: called with each chunk of a success's body as it arrives, unmasked.
+        on_chunk: called with each chunk of the body as it arrives, unmasked, if the status is below 300.
         first_byte_at: when the first chunk arrived; None before.
         first_token_at: when the first part of the answer was read; None before.
         first_call_at: when the arguments of a call were first complete; None before.
@@ -40,11 +40,11 @@ class Exchange:
             was not read.
         exception: the error that ended the exchange, or None; its text may contain a secret.
         request_body: the request's body, b"" for a GET.
-        chunks: (ms since the start, bytes of the kept body) in the order received.
+        chunks: (ms since the start, bytes kept) in the order received.
     """
 
     template: RequestTemplate
-    sent_body: bytes | None = field(repr=False)  # unmasked: for sending only
+    sent_body: bytes | None = field(repr=False)
     clock: Callable[[], float] = field(repr=False)
     started_at: float = 0.0
     on_chunk: Callable[[bytes], None] | None = field(default=None, repr=False)
@@ -146,7 +146,7 @@ class Exchange:
     def response_headers(self) -> JsonObject:
         """Masked headers of the response with lower-case names.
 
-        The values of a repeated header are joined with commas. Before the response head arrives, there are none.
+        The values of a repeated header are joined with commas. The headers are {} before the response head arrives.
         """
         if self._masked_headers is None:
             self._masked_headers = self.template.masker.mask_headers(self._headers)
@@ -189,7 +189,7 @@ class Exchange:
         return self._is_body_masked
 
     def iter_chunks(self) -> Iterator[bytes]:
-        """Yield the masked body in the chunks in which it arrived."""
+        """Yield the masked body, divided as in `chunks`."""
         start = 0
         for _, chunk_bytes in self.chunks:
             yield self.body[start : start + chunk_bytes]
