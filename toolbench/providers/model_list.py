@@ -34,7 +34,7 @@ async def list_models(endpoint: Endpoint) -> tuple[str, ...]:
     entries = payload.get("data", payload.get("models")) if isinstance(payload, dict) else payload
     if not isinstance(entries, list):
         raise ProviderRequestError(build_exchange_error("malformed_answer", "The list of models has an unknown shape."))
-    return tuple(dict.fromkeys(name for name in map(_find_model_id, entries) if name))
+    return tuple(dict.fromkeys(model_id for model_id in map(_find_model_id, entries) if model_id))
 
 
 async def request_json(endpoint: Endpoint, path: str, body: bytes | None = None) -> object:

@@ -16,7 +16,7 @@ from toolbench.providers.http.error_body import UpstreamError, has_answer_begun,
 
 MAX_MESSAGE_CHARS = 2000
 _ANSWER_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|:|(?:data|event|error|id|retry):)")  # JSON or an event stream
-_STATUS_BY_CODE = {str(status): status for status in range(400, 600)}
+_STATUS_BY_TEXT = {str(status): status for status in range(400, 600)}
 
 # The first matching row counts, so subclasses come before their base classes.
 _CODES_OF_EXCEPTIONS: tuple[tuple[type[Exception], str], ...] = (
@@ -223,7 +223,7 @@ def _classify_error(error: UpstreamError, named_status: int, status: int) -> Exc
 
 def _find_status(error: UpstreamError) -> int | None:
     """Return the HTTP status that an error names by its code or by a word in its code or type, or None."""
-    if error.code in _STATUS_BY_CODE:
-        return _STATUS_BY_CODE[error.code]
+    if error.code in _STATUS_BY_TEXT:
+        return _STATUS_BY_TEXT[error.code]
     words = f"{error.code} {error.kind}".lower()
     return next((status for word, status in _load_table().word_statuses if word in words), None)

@@ -1,4 +1,4 @@
-"""Arguments of the transport for an endpoint's proxy and certificates, and checks of entered values."""
+"""Proxy and certificates of an endpoint as arguments for aiohttp, and checks of the values that users enter."""
 
 import functools
 import os
@@ -21,7 +21,7 @@ _PEM_EXAMPLE = "-----BEGIN CERTIFICATE-----"
 class NetworkSettingsError(ValueError):
     """Error of a proxy, certificate or key that cannot be used.
 
-    The text says which one and why, and does not quote it.
+    The message says which one and why, without quoting it.
     """
 
 
@@ -72,7 +72,7 @@ def _build_proxy_header(login: str) -> dict[str, str]:
 def _load_client_certificate(context: ssl.SSLContext, network: NetworkAccess) -> None:
     """Load the client certificate through a file in memory.
 
-    Python reads it from a file only, and the private key must not be written to a disk.
+    Python loads a certificate only from a file, and the private key must not be written to a disk.
 
     Raises:
         NetworkSettingsError: the certificate or its key cannot be read.
@@ -105,7 +105,7 @@ def split_proxy(text: str) -> tuple[str, str]:
         parts.scheme not in PROXY_SCHEMES
         or not host
         or port == 0
-        or _has_path(parts)
+        or _has_path_or_query(parts)
         or set(text.strip()) & set(" \t\n")
     ):
         raise _build_proxy_error()
@@ -114,7 +114,7 @@ def split_proxy(text: str) -> tuple[str, str]:
     return f"{parts.scheme}://{location}", f"{unquote(user)}:{unquote(password)}" if login else ""
 
 
-def _has_path(parts: SplitResult) -> bool:
+def _has_path_or_query(parts: SplitResult) -> bool:
     return bool(parts.path.strip("/") or parts.query or parts.fragment)
 
 
@@ -125,7 +125,7 @@ def _build_proxy_error() -> NetworkSettingsError:
 
 
 def check_certificates(text: str) -> None:
-    """Check that a text holds certificates in PEM.
+    """Check that a text holds at least one certificate in PEM.
 
     Raises:
         NetworkSettingsError: the text holds no certificate that can be read.
@@ -173,7 +173,7 @@ def _read_private_key(text: str) -> PrivateKeyTypes:
         return load_pem_private_key(text.strip().encode(), password=None)
     except TypeError:
         raise NetworkSettingsError("The private key has a password: enter it without one.") from None
-    except Exception as error:  # cryptography raises other classes for unknown kinds of keys
+    except Exception as error:  # cryptography raises not only ValueError for unknown keys
         raise NetworkSettingsError("No private key in PEM can be read here.") from error
 
 

@@ -8,9 +8,11 @@ import aiohttp
 
 from toolbench.providers.endpoint import NetworkAccess
 
-_UNKNOWN_ISSUER_CODES = frozenset({2, 18, 19, 20, 21})  # X509_V_ERR_… of a chain that ends in no trusted certificate
+# OpenSSL's codes of an invalid certificate (`X509_V_ERR_…`).
+_UNKNOWN_ISSUER_CODES = frozenset({2, 18, 19, 20, 21})  # the chain ends in no trusted certificate
 _WRONG_HOST_CODES = frozenset({62, 64})
 _NOT_VALID_NOW_CODES = frozenset({9, 10})
+# Words in the TLS alerts that a server sends about a client certificate.
 _CERTIFICATE_ALERTS = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED", "DECRYPT_ERROR")
 _HANDSHAKE_ALERT = "HANDSHAKE_FAILURE"
 _MAX_CAUSES = 10
@@ -51,7 +53,7 @@ def describe_network_error(error: Exception, network: NetworkAccess) -> NetworkP
 
 
 def describe_lost_connection(network: NetworkAccess) -> str:
-    """Return a sentence that a refused or missing client certificate may have ended a connection before a response.
+    """Return a sentence that names the client certificate as a possible cause of a connection lost before a response.
 
     In TLS 1.3 a server refuses a client only after the handshake, and its reset may arrive before its alert. A provider
     with a CA file of its own may also require client certificates.
@@ -68,7 +70,7 @@ def describe_lost_connection(network: NetworkAccess) -> str:
 def _iter_causes(error: BaseException | None) -> Iterator[BaseException]:
     """Yield the error and its causes, outermost first, without aiohttp's own errors.
 
-    Some of aiohttp's errors are also `ssl.SSLError`. At most `_MAX_CAUSES` errors are examined.
+    Some of aiohttp's errors are also an `ssl.SSLError`, but without details. At most `_MAX_CAUSES` errors are examined.
     """
     for _ in range(_MAX_CAUSES):
         if error is None:

@@ -11,7 +11,7 @@ from toolbench.engine.types import JsonObject
 from toolbench.providers.endpoint import Endpoint, NetworkAccess, Timeouts
 from toolbench.providers.masking.secrets import Masker, build_masker
 
-ANTHROPIC_VERSION = "2023-06-01"  # the last version with sampling parameters; an extra header can replace it
+ANTHROPIC_VERSION = "2023-06-01"  # the last with temperature, top_p and top_k; an extra header can replace it
 _FIXED_HEADERS = {
     "accept": "application/json, text/event-stream",
     "accept-encoding": "identity",
@@ -68,7 +68,7 @@ class _TemplateKey:
 
     url: str
     base_url: str
-    query: str  # never secret, unlike other values in an address
+    query: str  # of the endpoint; never secret, unlike a query in the base URL
     key: str = field(repr=False)
     key_header: str
     wire: str
@@ -80,8 +80,8 @@ class _TemplateKey:
 def build_request_template(endpoint: Endpoint, path: str) -> RequestTemplate:
     """Return the template for `path` at this endpoint, from the cache if it has been built before.
 
-    An endpoint that was seen before is found by identity, which is faster than by its values. `endpoint.headers`
-    replace all other headers of the same names.
+    The cache finds an endpoint by its identity, which is faster than by its values. `endpoint.headers` replace all
+    other headers of the same names.
 
     Args:
         endpoint: the endpoint.
@@ -136,10 +136,10 @@ def _build_template(source: _TemplateKey) -> RequestTemplate:
 
 
 def _list_further_secrets(source: _TemplateKey) -> Iterator[tuple[str, str]]:
-    """Yield the secrets that `Endpoint.headers` does not contain, as headers for `build_masker`.
+    """Yield the key in `key_header` and the login of the proxy, as headers for `build_masker`.
 
-    `build_masker` also masks the part of a value after its first space: the login after "Basic". No header is called
-    `proxy-password`; the name only passes the password on.
+    `build_masker` masks a value also without its first word, so the login after "Basic". No header is called
+    `proxy-password`: the pair only adds the password to the secrets.
     """
     if source.key and source.key_header:
         yield source.key_header, source.key

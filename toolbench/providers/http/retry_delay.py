@@ -10,11 +10,13 @@ from toolbench.engine.types import JsonObject
 
 MAX_WAIT_SECONDS = 60.0  # longest wait before one retry; a longer Retry-After is reduced to it
 _EXPONENTIAL_WAIT = tenacity.wait_exponential_jitter(multiplier=0.5, max=20.0, jitter=0.5)
-_RETRYING = tenacity.AsyncRetrying(reraise=True)
+_RETRYING = tenacity.AsyncRetrying()  # RetryCallState requires it; it retries nothing
 
 
 def compute_wait_seconds(attempt: int, headers: JsonObject) -> float:
-    """Return the seconds to wait after a failed attempt: `Retry-After`, else exponential with jitter.
+    """Return the seconds to wait after a failed attempt.
+
+    The wait is that of `Retry-After`; without it, the wait grows exponentially, with jitter, up to 20 seconds.
 
     Args:
         attempt: number of the failed attempt, from 1.
@@ -35,7 +37,7 @@ def parse_retry_after(headers: JsonObject, max_seconds: float = MAX_WAIT_SECONDS
 
     Args:
         headers: response headers with lower-case names.
-        max_seconds: a longer wait is reduced to this.
+        max_seconds: longest wait; a longer one is reduced to it.
 
     Returns:
         Seconds from 0 to `max_seconds`; None if the header is absent or unreadable, negative, or above 7 days.

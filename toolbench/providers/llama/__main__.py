@@ -2,8 +2,8 @@
 
 Usage: `python -m toolbench.providers.llama --template own|tools [--gguf PATH] [--name NAME] [--port 0]`
 
-It prints its ready line (see `ready_line`) and serves until SIGTERM or SIGINT. If it cannot start, it writes one
-sentence to standard error and exits with 3.
+The command prints its ready line (see `ready_line`) and serves until SIGTERM or SIGINT. If the server cannot start, the
+command writes one sentence to standard error and exits with code 3.
 """
 
 import argparse
@@ -50,7 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m toolbench.providers.llama", description="Serve one GGUF model.")
     parser.add_argument(
-        "--template", choices=("own", "tools"), required=True, help="chat template of the model file, or of Toolbench"
+        "--template",
+        choices=("own", "tools"),
+        required=True,
+        help="own: chat template in the model file; tools: Toolbench's",
     )
     parser.add_argument("--gguf", default="", help="path of a model file; default: the packaged small model")
     parser.add_argument("--name", default="", help="name of the local server; default: local-own or local-tools")

@@ -41,7 +41,7 @@ class LaunchOptions:
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """Server that serves in this process.
+    """Server that runs in this process.
 
     Attributes:
         url: address without API prefix and without trailing slash.
@@ -55,10 +55,10 @@ class RunningServer:
 
 
 def start_server(options: LaunchOptions) -> RunningServer:
-    """Load the model, serve it, and return when the server answers, which takes seconds.
+    """Load the model and start its server; return when the server answers, after some seconds.
 
     Raises:
-        ServerStartError: the library is missing or the model cannot be loaded.
+        ServerStartError: xllamacpp cannot be imported, or the model cannot be loaded.
     """
     if xllamacpp is None:
         raise ServerStartError(_explain_missing_library(IMPORT_ERROR_TEXT))

@@ -12,7 +12,7 @@ from toolbench.providers.llama.weights import GGUF_MAGIC
 _NUMBER_FORMATS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT_TYPE, _LIST_TYPE = 8, 9
 _SPECIAL_TOKEN_TYPES = (3, 5)  # control tokens and unused tokens
-# Keys of the metadata: the type of each token, the tokens, and the id of the token that ends an answer.
+# Keys of the metadata: the types of the tokens, the tokens, and the id of the token that ends an answer.
 _TYPES_KEY, _TOKENS_KEY = "tokenizer.ggml.token_type", "tokenizer.ggml.tokens"
 _END_KEY = "tokenizer.ggml.eos_token_id"
 
@@ -21,6 +21,7 @@ def read_vocabulary(path: Path) -> Vocabulary:
     """Return the vocabulary of a GGUF file.
 
     Raises:
+        OSError: the file cannot be read.
         ValueError: the file is not a GGUF file, its header is damaged or incomplete, its tokens are not written in
             byte-level BPE, or a value of the vocabulary has a wrong type.
         PlanError: the token that ends an answer is not in the vocabulary.

@@ -1,12 +1,13 @@
-"""Format of bodies for the masking: events of a stream, and labels of objects in the path of a text."""
+"""Parts of the format of a body that masking depends on: events of a stream, and labels of objects."""
 
 import re
 from collections.abc import Mapping
 
+# A line of a stream such as `data: {"index": 0}` or `error: …`; its group is the text after the colon.
 DATA_LINE = re.compile(rb"(?:\A\s*|[\r\n])(?:data|error):[ \t]*([^\r\n]*)")
 CONTAINER_STARTS = (b"{", b"[")
 BOM = b"\xef\xbb\xbf"
-MAX_DEPTH = 128  # the extraction counts texts of deeper containers as texts of the container at this depth
+MAX_DEPTH = 128  # `extract_texts` counts texts in deeper containers as texts of the container at this depth
 ITEM_KEYS = ("index", "output_index", "id")  # `output_index` is in events of the Responses API
 _INDEX_KEYS = ITEM_KEYS[:2]
 _LABEL_TYPES = (int, str, float)

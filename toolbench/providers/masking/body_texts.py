@@ -25,17 +25,18 @@ from toolbench.providers.masking.body_format import (
 from toolbench.providers.masking.spellings import Span
 
 _LINE = re.compile(rb"[^\r\n]+")
+# A quoted text, whose end may be missing; a bracket, colon or comma; or a number.
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[{}\[\],:]|-?[0-9][0-9.eE+-]*+', re.DOTALL)
 _SEPARATOR = b"\0\n"  # cannot be part of a secret that HTTP can send
 
 
 @dataclass(slots=True, eq=False)
 class _JsonContainer:
-    """Object or list at the position of a scan.
+    """Object or list that a scan has entered.
 
     Attributes:
-        parent: the container around it, None for the outermost one, which stands for the whole body.
-        parent_key: its key in the parent.
+        parent: the container around it; None for the outermost one, which stands for the body or one event.
+        parent_key: its key in the parent; in a list, the key of that list.
         is_list: whether it is a list.
         key: the last key that was read; in a list, the key of the list itself.
         depth: number of containers around it.
@@ -58,8 +59,8 @@ class BodyTexts:
 
     Attributes:
         joined: the parts as in the body, with JSON escapes, group by group, with a separator after each group.
-        part_spans: spans of the parts in the body.
-        part_starts: start of each part in `joined`.
+        part_spans: spans of the parts in the body, in the order of `joined`.
+        part_starts: start of each part in `joined`, in ascending order.
         numbers: spans of numbers in the body.
     """
 
@@ -128,7 +129,7 @@ class _TokenScanner:
         self._texts: list[tuple[_JsonContainer, str, Span]] = []  # (container, field name, span)
         self._keys: list[Span] = []
         self._numbers: list[Span] = []
-        self._decoded: dict[str, str] = {}
+        self._interned_texts: dict[str, str] = {}
 
     def scan_line(self, start: int, end: int) -> None:
         """Scan one line of a stream. An event that starts with an object or a list resets the path."""
@@ -191,7 +192,7 @@ class _TokenScanner:
         if "\\" in text:
             with suppress(ValueError):
                 text = str(json.loads(f'"{text}"', strict=False))
-        return self._decoded.setdefault(text, text)
+        return self._interned_texts.setdefault(text, text)
 
     def _add_number(self, span: Span) -> None:
         self._numbers.append(span)

@@ -31,7 +31,7 @@ _PUBLIC_HEADERS = re.compile(
 class Masker:
     """Masker of a set of secrets in every spelling of `SecretSpellings`.
 
-    Secrets shorter than `MIN_SECRET_CHARS` are masked only in their headers. A masker with no other secrets is false.
+    Secrets shorter than `MIN_SECRET_CHARS` are masked only in their headers. A masker without longer secrets is false.
     """
 
     def __init__(self, secrets: Iterable[str], secret_headers: Iterable[str] = ()) -> None:
@@ -62,7 +62,7 @@ class Masker:
         Args:
             data: JSON, an event stream or any other body.
             join_parts: whether to mask also a secret whose parts are in several events of a stream or in several texts
-                of one field.
+                with the same field name.
 
         Returns:
             `data` itself if it holds no secret, else a masked copy of the same length.
@@ -74,7 +74,7 @@ class Masker:
         texts = extract_texts(data)
         masked = overwrite(data, texts.map_to_body(self._spellings.find_spans(texts.joined)))
         secret_numbers = [span for span in texts.numbers if self._spellings.has_match(data[slice(*span)])]
-        return self.mask(overwrite(masked, secret_numbers, b"1"))
+        return self.mask(overwrite(masked, secret_numbers, b"1"))  # digits keep a number valid
 
     def _has_split_secret(self, data: bytes) -> bool:
         joined = join_split_texts(data)
@@ -181,7 +181,8 @@ def build_masker(key: str, headers: Iterable[tuple[str, str]], addresses: Iterab
         addresses: addresses of the endpoint, which may contain secrets.
     """
     secret_headers = {name.lower(): value for name, value in headers if not is_public_header(name)}
-    credentials = [value.partition(" ")[2].strip() for value in secret_headers.values()]  # the part after "Bearer"
+    # A value may begin with a scheme such as "Bearer".
+    credentials = [value.partition(" ")[2].strip() for value in secret_headers.values()]
     address_secrets = [secret for address in addresses for secret in find_url_secrets(address)]
     secrets = frozenset((key, *secret_headers.values(), *credentials, *address_secrets))
     _registry.add(secrets)

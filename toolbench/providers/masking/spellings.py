@@ -15,12 +15,13 @@ Span = tuple[int, int]
 MIN_SECRET_CHARS = 8  # a shorter key ("ollama") may be an ordinary word, so it is masked only in its header
 
 _MAX_DEPTH = 6  # levels of nested escapes that are decoded
+# "A" can be escaped as \u0041, \x41, %41, &#65; or &#x41;. A pair such as \ud83d\ude00 is one escape.
 _ESCAPE = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}"
     rb"|\\[\"'\\/bfnrt]|%[0-9a-fA-F]{2}|&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|amp|lt|gt|quot|apos);"
 )
-_ESCAPE_STARTS = (b"\\", b"&")
-# Starts of the escapes that can stand for a character of `_ORDINARY_TEXT`.
+_ESCAPE_STARTS = (b"\\", b"&")  # of all escapes except percent escapes
+# Starts of the escapes that can stand for a character of `_ORDINARY_TEXT`, or for the "&" of a nested escape.
 _RARE_ESCAPE_STARTS = (b"\\u00", b"\\/", b"\\x", b"&#", b"&amp;")
 _PERCENT_ESCAPE = re.compile(rb"%[0-9a-fA-F]{2}")
 # Printable ASCII that JSON and HTML can hold without an escape.
@@ -86,7 +87,7 @@ class SecretSpellings:
         The end of `data` is decoded as a whole, layer by layer, so that the time stays proportional to its size.
 
         Returns:
-            The size of `data` if no secret can begin in it.
+            The size of `data` if its end cannot be the beginning of a secret.
         """
         if not self._needles:
             return len(data)
@@ -106,10 +107,12 @@ class SecretSpellings:
             decoded = layers[-1].decoded
 
     def _find_prefix_start(self, data: bytes) -> int:
-        """Return the start of the first part of a needle at the end of `data`; incomplete escapes may follow the part.
+        """Return the first position from which the rest of `data` is the beginning of a needle.
+
+        Incomplete escapes at the end of `data` are not part of this rest.
 
         Returns:
-            Without such a part, the start of the incomplete escapes; the size of `data` if it ends with neither.
+            The start of the incomplete escapes if there is no such position; the size of `data` without such escapes.
         """
         tail = data[-_MAX_PARTIAL_ESCAPE_BYTES:]
         size = len(data) - len(tail) + len(_PARTIAL_ESCAPES.sub(b"", tail))
@@ -181,8 +184,8 @@ def overwrite(data: bytes, spans: Iterable[Span], filler: bytes = b"*") -> bytes
 def _build_needles(secret: str) -> Iterator[bytes]:
     """Yield the byte strings to search for in every layer: the secret, its decoded form and its base64.
 
-    A secret may itself contain escapes; they are decoded in its second form, which is left out if it is no UTF-8. Of
-    the base64, only the characters that depend on the secret alone are used.
+    A secret may itself contain escapes; they are decoded in its second form, which is left out if it is not valid
+    UTF-8. Of the base64, only the characters that depend on the secret alone are used.
     """
     plain = secret.encode("utf-8", "surrogatepass")
     yield plain
@@ -234,7 +237,7 @@ def _decode_entity(entity: bytes) -> bytes:
 
 
 def _extend_to_escapes(data: bytes, span: Span) -> Span:
-    """Return the span extended over the escapes that it would split."""
+    """Return the span extended over the JSON escapes that it would split."""
     start, end = span
     search_start = max(0, start - _MAX_PARTIAL_ESCAPE_BYTES)
     if split_escape := _PARTIAL_JSON_ESCAPE.search(data[search_start:start]):

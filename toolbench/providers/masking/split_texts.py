@@ -1,6 +1,6 @@
 """Fast search for texts of a body that are split into parts.
 
-It joins the same parts as `extract_texts`, without their positions.
+The search joins the same parts as `extract_texts`, but finds no positions.
 """
 
 import json
@@ -12,13 +12,13 @@ from toolbench.providers.masking.body_format import BOM, CONTAINER_STARTS, DATA_
 _DONE = b"[DONE]"
 _CONTAINER_TYPES = (dict, list)
 _TOO_DEEP_TEXT = f"nested deeper than {MAX_DEPTH} levels"
-_FEW_DOCUMENTS = 2  # in more events of a stream, some field name has almost always more than two texts
+_FEW_DOCUMENTS = 2  # a stream of more events almost always has more than two texts of one field name
 
 
 def join_split_texts(data: bytes) -> bytes | None:
     """Return the texts that are split into parts, each joined, separated by line breaks.
 
-    This function is faster than `extract_texts`, because it parses the body as JSON and finds no positions.
+    This function is faster than `extract_texts`, because `json.loads` parses the body.
 
     Returns:
         The texts as UTF-8, with JSON escapes decoded; b"" for plain text, whose quoted texts this function does not
@@ -116,10 +116,10 @@ def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     Raises:
         ValueError: a key occurs twice, so that an object would lose a text.
     """
-    value = dict(pairs)
-    if len(value) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         raise ValueError("a key occurs twice")
-    return value
+    return fields
 
 
 class _TextNode:
@@ -164,11 +164,11 @@ class _TextCollector:
             else:
                 self._add_list((document,), self._root, 0)
 
-    def _add_object(self, value: dict[str, Any], node: _TextNode, depth: int, *, is_item: bool) -> None:
+    def _add_object(self, fields: dict[str, Any], node: _TextNode, depth: int, *, is_item: bool) -> None:
         """Add the texts of an object to the node of its field or list, or to a child of it if the object has a label.
 
         Args:
-            value: the object.
+            fields: the object.
             node: the node of its field or list; the root for a document.
             depth: depth of the object, 1 for a document.
             is_item: whether the object is an item of a list.
@@ -178,18 +178,18 @@ class _TextCollector:
         """
         if depth > MAX_DEPTH:
             raise ValueError(_TOO_DEEP_TEXT)
-        label = read_label(value, is_item=is_item)
+        label = read_label(fields, is_item=is_item)
         if label:
             node = node.children.get((label,)) or node.children.setdefault((label,), self._build_node(node.name_texts))
-        for key, item in value.items():
-            kind = type(item)
-            if kind is str:
+        for key, item in fields.items():
+            item_type = type(item)
+            if item_type is str:
                 child = node.children.get(key) or self._add_field_node(node, key)
                 child.texts.append(item)
                 child.name_texts.append(item)
-            elif item and kind in _CONTAINER_TYPES:
+            elif item and item_type in _CONTAINER_TYPES:
                 child = node.children.get(key) or self._add_field_node(node, key)
-                if kind is dict:
+                if item_type is dict:
                     self._add_object(item, child, depth + 1, is_item=False)
                 else:
                     self._add_list(item, child, depth + 1)
@@ -202,12 +202,12 @@ class _TextCollector:
         if depth > MAX_DEPTH:
             raise ValueError(_TOO_DEEP_TEXT)
         for item in items:
-            kind = type(item)
-            if kind is dict:
+            item_type = type(item)
+            if item_type is dict:
                 self._add_object(item, node, depth + 1, is_item=True)
-            elif kind is list:
+            elif item_type is list:
                 self._add_list(item, node, depth + 1)
-            elif kind is str:
+            elif item_type is str:
                 node.texts.append(item)
                 node.name_texts.append(item)
 

@@ -1,7 +1,8 @@
 """Masking of a streamed answer while it arrives.
 
-Text that may be the beginning of a secret is held back until more text arrives, so no event contains a whole secret,
-however the text is divided. At most the length of a secret in its longest spelling and 64 bytes more are held back.
+Text that may be the beginning of a secret is held back until more text arrives, so that a secret is masked even if its
+parts arrive in several events. At most 64 bytes, and 12 for each byte of the longest secret or of its base64, are held
+back.
 """
 
 from collections.abc import Iterator

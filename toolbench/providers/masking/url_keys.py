@@ -1,17 +1,18 @@
 """Search for keys inside addresses.
 
-New base URLs must not contain any, and stored addresses are masked.
+New base URLs must not contain keys, and stored addresses are masked.
 
 A part of a path looks like a key if one of these is true, after percent-decoding:
 
 - it contains a known secret of at least eight characters, in capital or small letters;
-- it begins with `sk-`, `sk_`, `csk-` or `csk_` (also inside, after a separator) and eight more characters follow, or
-  with another vendor's prefix (`_VENDOR_PREFIXES`) and at least 16 letters and digits follow (30 after `AIza`);
-- it has a run of at least 20 letters and digits, of which capitals, small letters and digits all occur, and at least
-  two in five neighbouring characters are of different kinds;
-- it has such a run of at least 32 letters, digits, `-` and `_`, and without `-` and `_` at least half of the neighbours
-  are of different kinds;
-- it has a run of more than 40 letters and digits that has both;
+- it begins with `sk-`, `sk_`, `csk-` or `csk_` and eight more characters follow, or with another vendor's prefix
+  (`_VENDOR_PREFIXES`) and at least 16 letters and digits follow (after `AIza`, 30 letters, digits, `-` and `_`); the
+  prefix may also stand inside the part, after a character that is neither a letter nor a digit;
+- it has a run of at least 20 letters and digits that contains capitals, small letters and digits, and in which at least
+  two in five pairs of neighbours are of different kinds;
+- it has a run of at least 32 letters, digits, `-` and `_` that contains capitals, small letters and digits, and in
+  which, without `-` and `_`, at least half of the pairs of neighbours are of different kinds;
+- it has a run of more than 40 letters and digits that contains both;
 - it has four stars, because it was masked.
 
 Account ids of 32 hexadecimal digits, UUIDs, commit hashes, and names of deployments, models, projects and regions do
@@ -26,7 +27,8 @@ from urllib.parse import unquote, urlsplit
 from toolbench.providers.masking.spellings import MIN_SECRET_CHARS
 
 MAX_ID_CHARS = 40  # hexadecimal digits of a SHA-1
-# Share of neighbours of different kinds; it is 0.62 in random text and about a third in joined words.
+# Share of pairs of neighbours that are of different kinds (capital, small letter, digit); it is 0.62 in random text and
+# about a third in joined words.
 MIN_CHANGE_RATE, MIN_CHANGE_RATE_WITH_DASHES = 0.4, 0.5
 _VENDOR_PREFIXES = re.compile(
     r"\*{4}|(?<![A-Za-z0-9])(?:c?sk[-_][A-Za-z0-9_.\-]{8}|AIza[A-Za-z0-9_\-]{30}|(?:gsk_|xai-|pplx-|nvapi-|tgp_v1_|fw_|hf_|r8_"
@@ -43,10 +45,11 @@ def find_keys(address: str, known_secrets: Iterable[str] = ()) -> tuple[str, ...
 
     Args:
         address: an address or a path.
-        known_secrets: secrets that must not occur in it; those shorter than `MIN_SECRET_CHARS` are ignored.
+        known_secrets: secrets that must not occur in the address; those shorter than `MIN_SECRET_CHARS` are ignored.
 
     Returns:
-        The parts in order; the whole address if a known secret spans several parts or is in the host's name.
+        The parts in order. If no part looks like a key, but a known secret spans several parts or is in the host's
+        name, the whole address.
     """
     path = _parse_path(address)
     parts = (part for part in re.split(r"[/;,=&:@]", path) if part)
@@ -91,7 +94,7 @@ def mask_address(address: str, known_secrets: Iterable[str] = ()) -> str:
 def find_url_secrets(url: str) -> tuple[str, ...]:
     """Return the parts of an address that may be secrets, each as written and decoded.
 
-    These are user name, password, values of the query, and parts of the path that look like keys.
+    The parts are user name, password, values of the query, and parts of the path that look like keys.
 
     Returns:
         () if `url` is not a valid URL.
@@ -110,18 +113,21 @@ def find_url_secrets(url: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for part in written if part for text in (part, unquote(part))))
 
 
-def _split_once(text: str, separator: str) -> tuple[str, str, str]:
+def _split_once(text: str, pattern: str) -> tuple[str, str, str]:
     """Return the text before the first match of a pattern, the match and the text after it.
 
     Returns:
         The whole text and two empty texts if nothing matches.
     """
-    match = re.search(separator, text)
+    match = re.search(pattern, text)
     return (text, "", "") if match is None else (text[: match.start()], match[0], text[match.end() :])
 
 
 def _parse_path(address: str) -> str:
-    """Return the path of an address with what follows it; an address without a scheme is a path."""
+    """Return the part of an address after the host, without its first character.
+
+    An address without a scheme is a path and is returned unchanged.
+    """
     schemes = _SCHEMES.match(address)
     return address if schemes is None else _split_once(address[schemes.end() :], "[/?#]")[2]
 

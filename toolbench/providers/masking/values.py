@@ -1,4 +1,4 @@
-"""Access to all texts inside a value, for their masking.
+"""Reading and replacement of all texts inside a value, for masking.
 
 A value is JSON, a parsed answer or a column of a row, for instance.
 """
@@ -24,28 +24,28 @@ def collect_texts(value: Any) -> str:
 
 
 def _add_texts(value: Any, texts: list[str]) -> None:
-    kind: Any = type(value)
+    value_type: Any = type(value)
     if isinstance(value, str):
         texts.append(value)
     elif isinstance(value, dict):
         for key, item in value.items():
             texts.append(str(key))
             _add_texts(item, texts)
-    elif kind is list or kind is tuple:
+    elif value_type is list or value_type is tuple:
         for item in value:
             _add_texts(item, texts)
     elif isinstance(value, bytes):
         texts.append(value.decode("utf-8", "replace"))
     elif value is not None:
-        for name in _list_field_names(kind):
+        for name in _list_field_names(value_type):
             _add_texts(getattr(value, name), texts)
 
 
 def map_texts(value: Value, transform: TextTransform) -> Value:
     """Return a copy of `value` with `transform` applied to every text in it, keys and bytes included.
 
-    Numbers, enum members, and instances of other classes than dict, list, tuple and dataclasses stay unchanged, such as
-    named tuples. An instance of a subclass of dict keeps its class.
+    Numbers, enum members, and instances of other classes than dict, list, tuple and dataclasses, such as named tuples,
+    stay unchanged. An instance of a subclass of dict keeps its class.
     """
     return cast(Value, _map_value(value, transform))
 
@@ -59,9 +59,9 @@ def _map_value(value: Any, transform: TextTransform) -> Any:
         return _map_dict(value, transform)
     if type(value) in (list, tuple):
         return type(value)(_map_value(item, transform) for item in value)
-    kind: Any = type(value)
-    mapped_fields = {name: _map_value(getattr(value, name), transform) for name in _list_field_names(kind)}
-    return kind(**mapped_fields) if mapped_fields else value
+    value_type: Any = type(value)
+    mapped_fields = {name: _map_value(getattr(value, name), transform) for name in _list_field_names(value_type)}
+    return value_type(**mapped_fields) if mapped_fields else value
 
 
 def _map_dict(value: dict[Any, Any], transform: TextTransform) -> dict[Any, Any]:
@@ -79,8 +79,8 @@ def _map_key(key: Any, transform: TextTransform) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _list_field_names(kind: type) -> tuple[str, ...]:
+def _list_field_names(value_type: type) -> tuple[str, ...]:
     """Return the names of the fields that a dataclass is built from; () for any other type."""
-    if not is_dataclass(kind):
+    if not is_dataclass(value_type):
         return ()
-    return tuple(field.name for field in fields(kind) if field.init)
+    return tuple(field.name for field in fields(value_type) if field.init)

@@ -20,12 +20,12 @@ from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, METHOD_
 
 from toolbench.providers.mcp.server import MAX_ANSWER_BYTES, MAX_TOOLS
 
-# Of this process, and of each process of a server that it starts. Memory that is only reserved does not count: Node.js
-# reserves more than this.
+# Limit for this process and for each process of a server that it starts. Node.js reserves more, but memory
+# that is only reserved does not count.
 MAX_MEMORY_BYTES = 2**31
 READ_SECONDS = 15  # longest wait for one response
 TOTAL_SECONDS = 20  # time limit of the whole conversation with the server
-_SERVER_ERROR_CODES = (METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR)  # codes that the SDK does not use itself
+_SERVER_ERROR_CODES = (METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR)  # sent by the server, not set by the SDK
 _TIMEOUT_SENTENCE = f"The server did not answer within {READ_SECONDS} seconds."
 _NO_MCP_SENTENCE = "The answer is not that of an MCP server. Check the address: it often ends with /mcp."
 
@@ -35,25 +35,25 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     logging.disable(logging.CRITICAL)
     server = json.load(sys.stdin)
-    refusals: list[int] = []
+    refusal_statuses: list[int] = []
     try:
-        answer = anyio.run(_list_tools, server, refusals)
+        answer = anyio.run(_list_tools, server, refusal_statuses)
     except Exception as error:  # any error of a faulty server is reported as a sentence
-        answer = {"error": describe_error(_find_first_error(error), refusals)}
+        answer = {"error": describe_error(_find_first_error(error), refusal_statuses)}
     text = json.dumps(answer)
     if len(text) > MAX_ANSWER_BYTES:
         text = json.dumps({"error": f"The list of tools has more than {MAX_ANSWER_BYTES:,} bytes."})
     sys.stdout.write(text)
 
 
-async def _list_tools(server: dict[str, Any], refusals: list[int]) -> dict[str, Any]:
+async def _list_tools(server: dict[str, Any], refusal_statuses: list[int]) -> dict[str, Any]:
     """Request the list of tools and return the answer to print.
 
     Args:
         server: fields of `McpServer`.
-        refusals: HTTP statuses of error responses to POST requests; this function adds to it.
+        refusal_statuses: list to which the HTTP statuses of error responses to POST requests are added.
     """
-    transport = _build_transport(server, refusals)
+    transport = _build_transport(server, refusal_statuses)
     with anyio.fail_after(TOTAL_SECONDS):
         async with Client(transport, read_timeout_seconds=READ_SECONDS) as client:
             return _build_answer(await _read_pages(client), client.server_info)
@@ -72,7 +72,7 @@ async def _read_pages(client: Client) -> list[Any]:
     return tools
 
 
-def _build_answer(tools: list[Any], info: Any) -> dict[str, Any]:
+def _build_answer(tools: list[Any], server_info: Any) -> dict[str, Any]:
     tool_fields = [
         {
             "name": tool.name,
@@ -82,10 +82,14 @@ def _build_answer(tools: list[Any], info: Any) -> dict[str, Any]:
         }
         for tool in tools[:MAX_TOOLS]
     ]
-    return {"server": info.name if info else "", "tools": tool_fields, "is_complete": len(tools) <= MAX_TOOLS}
+    return {
+        "server": server_info.name if server_info else "",
+        "tools": tool_fields,
+        "is_complete": len(tools) <= MAX_TOOLS,
+    }
 
 
-def _build_transport(server: dict[str, Any], refusals: list[int]) -> Any:
+def _build_transport(server: dict[str, Any], refusal_statuses: list[int]) -> Any:
     if not server["url"]:
         parameters = StdioServerParameters(
             command=server["command"], args=server["arguments"], env=server["environment"]
@@ -94,7 +98,7 @@ def _build_transport(server: dict[str, Any], refusals: list[int]) -> Any:
 
     async def record_refusal(response: httpx2.Response) -> None:
         if response.is_error and response.request.method == "POST":  # a server may refuse the stream of a GET
-            refusals.append(response.status_code)
+            refusal_statuses.append(response.status_code)
 
     headers = {"Authorization": server["authorization"]} if server["authorization"] else {}
     client = httpx2.AsyncClient(headers=headers, timeout=READ_SECONDS, event_hooks={"response": [record_refusal]})
@@ -108,10 +112,10 @@ def _find_first_error(error: BaseException) -> BaseException:
     return error
 
 
-def describe_error(error: BaseException, refusals: list[int]) -> str:
-    """Return a sentence for users; the first HTTP error status takes precedence over the error."""
-    if refusals:
-        status = refusals[0]
+def describe_error(error: BaseException, refusal_statuses: list[int]) -> str:
+    """Return a sentence for users about the first refusal, else about the error."""
+    if refusal_statuses:
+        status = refusal_statuses[0]
         place = "authorization" if status in (401, 403) else "address" if status < 500 else "log of the server"
         return f"The server answered with HTTP {status}. Check the {place}."
     if isinstance(error, MCPError):

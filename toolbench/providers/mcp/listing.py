@@ -11,13 +11,13 @@ from toolbench.providers.mcp.server import McpServer, McpTool, ToolList, ToolLis
 from toolbench.providers.mcp.supervision import TIMEOUT_EXIT_CODE
 
 TIMEOUT_SECONDS = 25
-_END_SECONDS = 10  # for the end of the processes after the time limit
+_END_SECONDS = 10  # time for the processes to end after the time limit
 
 
 def list_mcp_tools(server: McpServer, *, timeout: float = TIMEOUT_SECONDS) -> ToolList:
     """Request the list of tools of a server, in a child process with limits of time and memory.
 
-    A server that the child process started is ended, too, whatever happens to either of them.
+    On Linux, a server that the child process started is killed even if the child process or this process ends first.
 
     Args:
         server: the server.

@@ -1,4 +1,4 @@
-"""Checks of the shape of calls, ids and reasoning in answers as received, before any normalisation."""
+"""Checks of the shape of calls, ids and reasoning in answers as the endpoint sent them."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -17,7 +17,7 @@ _ARGUMENT_FAULTS = ("unreadable", "twice_encoded", "object", "blank")  # most se
 
 
 def parse_raw_message(step: ExchangeStep) -> Message:
-    """Return the message of an answer's first choice, not normalised; {} if the body has none.
+    """Return the message of an answer's first choice as it was sent; {} if the body has none.
 
     An answer of the Messages or the Responses API is converted to the equivalent chat message.
     """
@@ -33,13 +33,13 @@ def parse_raw_message(step: ExchangeStep) -> Message:
 
 
 def check_shape(exchanges: Iterable[ExchangeStep]) -> ProbeCheck:
-    """Check the shapes of calls and of their arguments in all answers with calls.
+    """Check the shapes of calls and of their arguments in all answers with a call in its own field.
 
     A call in its own field shows that the endpoint accepts tools, also if an earlier check found the opposite because
     it received no call.
     """
     answers = [(step.ordinal, message) for step in exchanges if _list_calls(message := parse_raw_message(step))]
-    numbers = tuple(number for number, _ in answers)
+    ordinals = tuple(ordinal for ordinal, _ in answers)
     if not answers:
         return ProbeCheck("shape", "unknown", "Inconclusive: no answer had a call in its own field.")
     calls_shapes = {_find_calls_shape(message) for _, message in answers}
@@ -58,9 +58,9 @@ def check_shape(exchanges: Iterable[ExchangeStep]) -> ProbeCheck:
     }
     if calls_shape == CALL_LIST and arguments_shape == "text":
         description = "Calls are in a list and their arguments are a JSON text."
-        return ProbeCheck("shape", "passed", description, learned, numbers)
+        return ProbeCheck("shape", "passed", description, learned, ordinals)
     description = f"Calls are in {_CALLS_TEXTS[calls_shape]}; their arguments are {_ARGUMENT_TEXTS[arguments_shape]}."
-    return ProbeCheck("shape", "failed", description, learned, numbers)
+    return ProbeCheck("shape", "failed", description, learned, ordinals)
 
 
 _CALLS_TEXTS = {
@@ -73,7 +73,7 @@ _ARGUMENT_TEXTS = {
     "object": "an object instead of a text",
     "blank": "blank instead of an empty object",
     "twice_encoded": "encoded twice",
-    "unreadable": "not readable as JSON",
+    "unreadable": "not readable as a JSON object",
 }
 
 
@@ -83,19 +83,19 @@ def check_ids(exchanges: Iterable[ExchangeStep]) -> ProbeCheck:
     Calls in the old field function_call are ignored, because they have no ids.
     """
     messages = [(step.ordinal, parse_raw_message(step)) for step in exchanges]
-    id_rows = [(number, call.get("id")) for number, message in messages for call in _list_tool_calls(message)]
+    id_rows = [(ordinal, call.get("id")) for ordinal, message in messages for call in _list_tool_calls(message)]
     ids = [call_id for _, call_id in id_rows]
-    numbers = tuple(dict.fromkeys(number for number, _ in id_rows))
+    ordinals = tuple(dict.fromkeys(ordinal for ordinal, _ in id_rows))
     if not ids:
         return ProbeCheck("ids", "unknown", "Inconclusive: no answer had a call in tool_calls.")
     if any(not isinstance(call_id, str) or not call_id.strip() for call_id in ids):
-        return ProbeCheck("ids", "failed", "Calls have no id; Toolbench adds one.", {"ids": "missing"}, numbers)
+        return ProbeCheck("ids", "failed", "Calls have no id; Toolbench adds one.", {"ids": "missing"}, ordinals)
     if len(set(ids)) < len(ids):
-        return ProbeCheck("ids", "failed", "Different calls share an id.", {"ids": "repeated"}, numbers)
+        return ProbeCheck("ids", "failed", "Different calls share an id.", {"ids": "repeated"}, ordinals)
     if len(ids) == 1:
-        message = "Inconclusive: there was only one call, so its id cannot be compared."
-        return ProbeCheck("ids", "unknown", message, {}, numbers)
-    return ProbeCheck("ids", "passed", f"{len(ids)} calls have {len(ids)} ids.", {"ids": "unique"}, numbers)
+        description = "Inconclusive: there was only one call, so its id cannot be compared."
+        return ProbeCheck("ids", "unknown", description, {}, ordinals)
+    return ProbeCheck("ids", "passed", f"{len(ids)} calls have {len(ids)} ids.", {"ids": "unique"}, ordinals)
 
 
 def find_reasoning_field(message: Message) -> str:
