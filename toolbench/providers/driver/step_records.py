@@ -98,13 +98,13 @@ class Recorder(Protocol):
 
 
 class Gate(Protocol):
-    """Permission for the requests of a trial.
+    """Component that permits the requests of a trial.
 
     The driver awaits `reserve` before every attempt and `back_off` between two attempts.
     """
 
     async def reserve(self) -> None:
-        """Permit the next request; for a trial of a run, count it against the run's request budget.
+        """Wait until the next request is permitted; count it against the request budget of a run.
 
         The driver postpones the trial deadline by the duration of this call.
 

@@ -13,7 +13,7 @@ from toolbench.providers.http.request_template import build_request_template
 
 
 class HttpClient:
-    """One HTTP session, bound to one event loop.
+    """HTTP client with one session, bound to one event loop.
 
     All trials of a worker session share one client. Close a client after use. `clock` returns seconds.
     """

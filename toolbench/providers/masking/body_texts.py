@@ -41,7 +41,7 @@ class _JsonContainer:
         key: the last key that was read; in a list, the key of the list itself.
         depth: number of containers around it.
         label_fields: its fields named in `ITEM_KEYS` that are a number or a text; none in a list.
-        path_id: number of the path of its texts; None until `_PathIds` has numbered the path.
+        path_id: id of the path of its texts; None until `_PathIds` has set it.
     """
 
     parent: "_JsonContainer | None" = None
@@ -61,25 +61,25 @@ class BodyTexts:
         joined: the parts as in the body, with JSON escapes, group by group, with a separator after each group.
         part_spans: spans of the parts in the body, in the order of `joined`.
         part_starts: start of each part in `joined`, in ascending order.
-        numbers: spans of numbers in the body.
+        number_spans: spans of the JSON numbers in the body.
     """
 
     joined: bytes
     part_spans: tuple[Span, ...]
     part_starts: tuple[int, ...]
-    numbers: tuple[Span, ...]
+    number_spans: tuple[Span, ...]
 
     def map_to_body(self, spans: Iterable[Span]) -> Iterator[Span]:
         """Yield the spans of the body that the given spans of `joined` cover."""
         for start, end in spans:
-            part = max(0, bisect_right(self.part_starts, start) - 1)
-            while part < len(self.part_spans) and self.part_starts[part] < end:
-                part_start, part_end = self.part_spans[part]
-                offset = part_start - self.part_starts[part]
+            part_index = max(0, bisect_right(self.part_starts, start) - 1)
+            while part_index < len(self.part_spans) and self.part_starts[part_index] < end:
+                part_start, part_end = self.part_spans[part_index]
+                offset = part_start - self.part_starts[part_index]
                 covered = max(part_start, start + offset), min(part_end, end + offset)
                 if covered[0] < covered[1]:
                     yield covered
-                part += 1
+                part_index += 1
 
 
 def extract_texts(data: bytes) -> BodyTexts:
@@ -95,22 +95,22 @@ def extract_texts(data: bytes) -> BodyTexts:
 
 
 class _PathIds:
-    """Numbers of paths. Equal paths have the same number, so that no path is ever compared or built as a whole."""
+    """Ids of paths. Equal paths have the same id, so that no path is ever compared or built as a whole."""
 
     def __init__(self) -> None:
-        self._ids: dict[tuple[int, str, str], int] = {}  # by number of the outer path, label and key
+        self._ids: dict[tuple[int, str, str], int] = {}  # by id of the outer path, label and key
 
     def find_id(self, container: _JsonContainer) -> int:
-        """Return the number of the path of the container's texts. Call it after the whole body was read.
+        """Return the id of the path of the container's texts. Call it after the whole body was read.
 
-        A path consists of label and key of each object. Lists add nothing.
+        A path consists of label and key of each object; lists add nothing to it.
         """
-        unnumbered: list[_JsonContainer] = []
+        without_id: list[_JsonContainer] = []
         while container.path_id is None and container.parent is not None:
-            unnumbered.append(container)
+            without_id.append(container)
             container = container.parent
         path_id = container.path_id or 0
-        for inner in reversed(unnumbered):
+        for inner in reversed(without_id):
             if not inner.is_list:
                 label = read_label(inner.label_fields, is_item=container.is_list)
                 path_id = self._ids.setdefault((path_id, label, inner.parent_key), len(self._ids) + 1)
@@ -127,8 +127,8 @@ class _TokenScanner:
         self._container = _JsonContainer()
         self._excess_depth = 0  # open containers deeper than `MAX_DEPTH`
         self._texts: list[tuple[_JsonContainer, str, Span]] = []  # (container, field name, span)
-        self._keys: list[Span] = []
-        self._numbers: list[Span] = []
+        self._key_spans: list[Span] = []
+        self._number_spans: list[Span] = []
         self._interned_texts: dict[str, str] = {}
 
     def scan_line(self, start: int, end: int) -> None:
@@ -177,7 +177,7 @@ class _TokenScanner:
         container = self._container
         if is_key:
             container.key = self._decode_text(start, end)
-            self._keys.append((start, end))
+            self._key_spans.append((start, end))
             return
         if container.key in ITEM_KEYS and not container.is_list:
             container.label_fields[container.key] = self._decode_text(start, end)
@@ -195,7 +195,7 @@ class _TokenScanner:
         return self._interned_texts.setdefault(text, text)
 
     def _add_number(self, span: Span) -> None:
-        self._numbers.append(span)
+        self._number_spans.append(span)
         container = self._container
         if container.key in ITEM_KEYS and not container.is_list:
             number = self._data[slice(*span)].decode()
@@ -212,7 +212,7 @@ class _TokenScanner:
         for container, name, span in self._texts:
             by_path[path_ids.find_id(container), name].append(span)
             by_name[name].append(span)
-        return self._join_groups((*by_path.values(), *by_name.values(), *([span] for span in self._keys)))
+        return self._join_groups((*by_path.values(), *by_name.values(), *([span] for span in self._key_spans)))
 
     def _join_groups(self, groups: Iterable[Sequence[Span]]) -> BodyTexts:
         texts: list[bytes] = []
@@ -227,4 +227,4 @@ class _TokenScanner:
                 joined_bytes += end - start
             texts.append(_SEPARATOR)
             joined_bytes += len(_SEPARATOR)
-        return BodyTexts(b"".join(texts), tuple(part_spans), tuple(part_starts), tuple(self._numbers))
+        return BodyTexts(b"".join(texts), tuple(part_spans), tuple(part_starts), tuple(self._number_spans))

@@ -73,8 +73,8 @@ class Masker:
             return data
         texts = extract_texts(data)
         masked = overwrite(data, texts.map_to_body(self._spellings.find_spans(texts.joined)))
-        secret_numbers = [span for span in texts.numbers if self._spellings.has_match(data[slice(*span)])]
-        return self.mask(overwrite(masked, secret_numbers, b"1"))  # digits keep a number valid
+        secret_number_spans = [span for span in texts.number_spans if self._spellings.has_match(data[slice(*span)])]
+        return self.mask(overwrite(masked, secret_number_spans, b"1"))  # digits keep a number valid
 
     def _has_split_secret(self, data: bytes) -> bool:
         joined = join_split_texts(data)
