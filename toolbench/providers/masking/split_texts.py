@@ -88,7 +88,7 @@ def _parse_documents(data: bytes) -> Sequence[Any]:
     """Return the JSON value of a body, or those of the events of a stream.
 
     Returns:
-        One value for a JSON body, one per event for a stream, none for plain text without events.
+        One value for a JSON body, one per `data` or `error` line of a stream (`[DONE]` excepted), none for plain text.
 
     Raises:
         ValueError: the body or an event is not valid JSON, or has an object in which a key occurs twice.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MAX_TOOLS = 500  # further tools of a server are left out
-MAX_ANSWER_BYTES = 5_000_000
+MAX_ANSWER_BYTES = 5_000_000  # of the JSON that the child process writes
 
 
 class ToolListError(Exception):
