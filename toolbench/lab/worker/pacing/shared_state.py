@@ -1,4 +1,7 @@
-"""Rate control that all worker sessions of a provider share in the database, by the database's clock."""
+"""Storage of the rate control that all worker sessions of a provider share.
+
+All times come from the clock of the database.
+"""
 
 import json
 from dataclasses import replace
@@ -12,8 +15,8 @@ from toolbench.lab.worker.pacing.send_schedule import SessionPace
 from toolbench.lab.worker.pacing.state import FIRST_LIMIT, PaceReport, PaceSettings, PaceState
 from toolbench.lab.worker.pacing.steady_rejections import are_rejections_steady
 
-POINT_SECONDS = 10.0  # shortest time that a point of the chart covers
-MAX_POINT_SECONDS = 60.0  # longest time that a point covers; no point is added for a longer time without a report
+POINT_SECONDS = 10.0  # shortest time that a point of the chart of the rate control covers
+MAX_POINT_SECONDS = 60.0  # longest time that a point covers; a point that began earlier is dropped
 
 _READ_PACE = load_statement("worker/pacing/read_pace")
 _WRITE_PACE = load_statement("worker/pacing/write_pace")
@@ -34,7 +37,8 @@ def read_settings(provider: Provider) -> PaceSettings:
 def share_report(provider_id: int, report: PaceReport, settings: PaceSettings) -> SessionPace | None:
     """Adjust the limits of a provider to the report of a worker session.
 
-    Times to send that were reserved under another limit of requests or tokens per minute no longer count.
+    If a limit of requests or tokens per minute has changed since the last report of any session, the send times that
+    were reserved before no longer count.
 
     Returns:
         The limits of the session until its next report; None if the provider was deleted.
@@ -50,14 +54,22 @@ def share_report(provider_id: int, report: PaceReport, settings: PaceSettings) -
         limit = compute_limit(state, settings)
         state = _add_point(provider_id, state, settings, now)
         state = replace(state, rate_limits=settings.rate_limits)
-        is_changed = before.updated_at > 0 and before.rate_limits != settings.rate_limits
-        later_seconds = 0.0  # by which the next request is later; negative if answers had fewer tokens than expected
-        if settings.tokens_per_minute and not is_changed:
-            surplus = report.tokens - report.answers * before.tokens_per_request
-            later_seconds = 60 * surplus / settings.tokens_per_minute
-        values = {"provider": provider_id, "concurrency": limit, "held_until": state.held_until, "resets": is_changed}
-        values |= {"token_seconds": later_seconds}
-        cursor.execute(_WRITE_PACE, values | {"state": json.dumps(state.to_json())})
+        have_rates_changed = before.updated_at > 0 and before.rate_limits != settings.rate_limits
+        token_delay = 0.0  # seconds to add to the next send time; negative if answers had fewer tokens than expected
+        if settings.tokens_per_minute and not have_rates_changed:
+            unexpected_tokens = report.tokens - report.answers * before.tokens_per_request
+            token_delay = 60 * unexpected_tokens / settings.tokens_per_minute
+        cursor.execute(
+            _WRITE_PACE,
+            {
+                "provider": provider_id,
+                "state": json.dumps(state.to_json()),
+                "concurrency": limit,
+                "held_until": state.held_until,
+                "token_seconds": token_delay,
+                "resets": have_rates_changed,
+            },
+        )
     request_seconds, token_seconds = compute_intervals(state, settings)
     return SessionPace(
         in_flight=compute_share(state, settings, report.session),
@@ -69,7 +81,10 @@ def share_report(provider_id: int, report: PaceReport, settings: PaceSettings) -
 
 
 def _add_point(provider_id: int, state: PaceState, settings: PaceSettings, now: float) -> PaceState:
-    """Add a point to the chart if POINT_SECONDS have passed; the returned state then begins a new point."""
+    """Add the point of the state to the chart, and return the state with a new point.
+
+    Before the point covers POINT_SECONDS, nothing is added and the state is returned unchanged.
+    """
     since, answers, rejections, in_flight = state.point
     if now - since < POINT_SECONDS:
         return state
@@ -91,10 +106,10 @@ def _add_point(provider_id: int, state: PaceState, settings: PaceSettings, now: 
 
 
 def reserve_send_times(provider_id: int, requests: int, pace: SessionPace) -> tuple[float, ...]:
-    """Reserve times for requests over all worker sessions.
+    """Reserve send times for requests, after those that all worker sessions of the provider have reserved.
 
     Returns:
-        For each request, in order, the seconds until it may be sent, 0 or less for at once; () if the provider was
+        For each request, in order, the seconds until it may be sent (0 or less: at once); () if the provider was
         deleted.
     """
     with connection.cursor() as cursor:
@@ -111,7 +126,8 @@ def reserve_send_times(provider_id: int, requests: int, pace: SessionPace) -> tu
     if row is None:
         return ()
     intervals = (pace.request_seconds, pace.token_seconds)
-    spaced = [(first_at, interval) for first_at, interval in zip(row, intervals, strict=True) if interval]
+    limits = [(first_delay, interval) for first_delay, interval in zip(row, intervals, strict=True) if interval]
     return tuple(
-        max((first_at + place * interval for first_at, interval in spaced), default=0.0) for place in range(requests)
+        max((first_delay + index * interval for first_delay, interval in limits), default=0.0)
+        for index in range(requests)
     )

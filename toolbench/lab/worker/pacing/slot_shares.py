@@ -1,6 +1,7 @@
 """Shares of a provider's slots for the workers that claim its trials at the same time.
 
-A worker that uses its whole core asks for another one. Each then claims up to its share, so both cores work.
+A worker that keeps a core busy requests another worker. Each worker then claims up to its share, so that several cores
+are used.
 """
 
 import asyncio
@@ -21,10 +22,12 @@ from toolbench.lab.worker.queue import notify_workers
 from toolbench.lab.worker.slots import Slots
 
 SHARE_SECONDS = 0.5  # pause between two computations of the share
-SHARE_TIMEOUT_SECONDS = 10.0  # time after which a worker that was not heard of has no share
-BUSY_CPU = 0.75  # share of a core; a process that uses at least this share for BUSY_INTERVALS asks for another worker
+SHARE_TIMEOUT_SECONDS = 10.0  # a worker that has not computed its share for this time has none
+# A process that uses at least this fraction of a core in each of BUSY_INTERVALS successive intervals requests another
+# worker.
+BUSY_CPU = 0.75
 BUSY_INTERVALS = 2
-MAX_ASK_PAUSE_SECONDS = 10.0  # longest pause between two requests; it doubles while no worker joins
+MAX_ASK_PAUSE_SECONDS = 10.0  # longest pause between two such requests; the pause doubles while no worker joins
 
 _SHARE_SLOTS = load_statement("worker/share_slots", limit=CONCURRENCY_LIMIT)
 
@@ -34,8 +37,8 @@ class SlotShare(NamedTuple):
 
     Attributes:
         worker_count: number of workers that claim trials of the provider.
-        slots: most slots that this worker may hold, None for all. The shares add up to the concurrency limit, or to a
-            little more since they are rounded up; claims keep to the limit.
+        slots: most slots that this worker may hold, None for all. Shares are rounded up, so their sum may exceed the
+            concurrency limit; the claims enforce the limit.
     """
 
     worker_count: int = 1
@@ -43,15 +46,15 @@ class SlotShare(NamedTuple):
 
 
 def measure_cpu_seconds() -> float:
-    """Return the CPU time of this process in seconds, without that for search texts: they can wait for idle time."""
+    """Return the CPU time of this process in seconds, except for search texts, which can wait for idle time."""
     return time.process_time() - TEXT_CPU.seconds
 
 
 class CpuWatch:
-    """Watch on how much of a core this process uses. Threads that wait for the interpreter's lock use none.
+    """Watch on how much CPU time this process uses. A thread that waits for the interpreter's lock uses none.
 
     Args:
-        cpu_clock: returns the seconds of CPU that count.
+        cpu_clock: returns the CPU time used so far in seconds.
         clock: returns seconds.
     """
 
@@ -63,9 +66,9 @@ class CpuWatch:
         self._busy_intervals = 0
 
     def is_busy(self) -> bool:
-        """Return whether each of the last BUSY_INTERVALS intervals between two calls used BUSY_CPU or more.
+        """Return whether the process used BUSY_CPU or more in each of the last BUSY_INTERVALS intervals.
 
-        The first interval begins at the creation.
+        Each call ends an interval. The first interval begins when the watch is created.
         """
         cpu_seconds, now = self._cpu_clock(), self._clock()
         is_busy = cpu_seconds - self._cpu_seconds >= BUSY_CPU * (now - self._measured_at)
@@ -75,7 +78,7 @@ class CpuWatch:
 
 
 class SlotSharing:
-    """Job of a worker session: it follows the session's share, and asks for another worker while this one is busy."""
+    """Job of a worker session that updates its share of the slots and, while it is busy, requests another worker."""
 
     def __init__(self, provider_id: int, database: DatabaseThread, slots: Slots) -> None:
         self._provider_id = provider_id
@@ -86,18 +89,18 @@ class SlotSharing:
         self._has_stopped = False
 
     def begin(self) -> None:
-        """Begin to share: the session has found out that it can use the provider."""
+        """Let `run` begin. Call it once a claim has shown that the provider can be used."""
         self._can_claim.set()
 
     async def run(self) -> None:
-        """Follow the share from `begin` until `stop`."""
+        """Update the share and request workers, from `begin` until `stop`."""
         await self._can_claim.wait()
         cpu_watch, pause, ask_at, share = CpuWatch(), SHARE_SECONDS, 0.0, SlotShare()
         while not self._has_stopped:
             with suppress(*UNAVAILABLE_ERRORS):
-                known_count, share = share.worker_count, await self._database.run(self.update)
+                previous_count, share = share.worker_count, await self._database.run(self.update)
                 self._slots.set_share(share.slots)
-                if share.worker_count > known_count:
+                if share.worker_count > previous_count:
                     pause = SHARE_SECONDS
             await asyncio.sleep(SHARE_SECONDS)
             if cpu_watch.is_busy() and not self._has_stopped and time.monotonic() >= ask_at:
@@ -106,7 +109,7 @@ class SlotSharing:
                     await self._database.run(request_another_worker, self._provider_id, share.worker_count)
 
     def stop(self) -> None:
-        """End the job, since the session claims no more trials. Call `give_up` in the database thread then."""
+        """End `run` when the session claims no more trials. Then call `give_up` in the database thread."""
         self._has_stopped = True
 
     def update(self) -> SlotShare:
@@ -127,6 +130,11 @@ class SlotSharing:
 
 
 def request_another_worker(provider_id: int, worker_count: int) -> None:
-    """Notify the workers if more are alive than the `worker_count` that claim trials, and trials are queued."""
+    """Notify the workers if trials are queued and more workers are alive than claim them.
+
+    Args:
+        provider_id: the provider of the trials.
+        worker_count: number of workers that claim its trials.
+    """
     if count_live_workers() > worker_count and has_queued_trials(provider_id):
         notify_workers([provider_id])

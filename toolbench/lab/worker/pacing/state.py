@@ -67,7 +67,8 @@ class PaceReport:
         latencies: number of readable answers and sum of their seconds, by model.
         tokens: tokens of the answers and of their requests.
         rejections: in the order in which they were received.
-        pause_seconds: as in RequestResult, the longest of all answers.
+        pause_seconds: if the headers of answers say that less of a limit remains than the requests in flight need, the
+            longest time until one of these limits is reset; else 0.
         has_waited: whether a request waited because of the limits of requests or tokens per minute.
     """
 
@@ -95,26 +96,31 @@ class PaceState:
         steady_seconds: time since the last overload in which the limit was used.
         overloaded_at: end of the last overload: a rejection of a request that was sent earlier belongs to it and lowers
             no limit.
-        limit_before: concurrency limit before it was last lowered; of reductions shortly after each other, before the
-            first.
+        limit_before: concurrency limit before it was last lowered. If it was lowered several times in quick succession,
+            the limit before the first time.
         rate: learned limit of requests per minute, before it grows with `rate_seconds`; None if unknown.
         rate_seconds: time since `rate_limited_at` in which requests waited for the rate.
-        rate_limited_at: time of the last rejection that was taken for too many requests per minute; 0 for none.
+        rate_limited_at: time of the last rejection that was attributed to too many requests per minute; 0 for none.
         held_until: end of the pause in which no request is sent.
-        hold_seconds: pause that a further rejection soon after `rate_limited_at` doubles, if it is taken for too many
-            requests per minute, too.
-        seconds: for each of the last 60 seconds with a report: the second, the requests that were sent and not
-            rejected, the rejected ones, and the most requests in flight when an answered one was sent.
-        tentative_until: time until which a rate is tentative: it is forgotten once more requests than it are accepted.
-            This time is a minute after the first report that follows a minute without requests, if no rate is known
-            then. When a rate is forgotten, the time may become earlier (FIRST_SECONDS in controller.py).
-        answered_peak: most requests in flight when an answered one was sent.
-        low_load_rejections: times of the newest rejections since the load became low, in order.
+        hold_seconds: length of a pause after `rate_limited_at`. If another rejection is attributed to too many requests
+            per minute soon after, its pause is twice as long.
+        seconds: for each second of the last minute in which requests or answers were reported: the second, the number
+            of requests that were sent and not rejected, the number of rejected ones, and the most requests in flight
+            when an answered one was sent.
+        tentative_until: time until which a learned rate is tentative: the rate is forgotten once more requests per
+            minute are accepted. This time is a minute after the first report that follows a minute without requests, if
+            no rate is known then. When a rate is forgotten, the time may become earlier (FIRST_SECONDS in
+            controller.py).
+        answered_peak: most requests in flight so far when an answered one was sent.
+        low_load_rejections: times of the rejections that count as steady ones, in order (`note_low_load` in
+            steady_rejections.py); empty while the load is high.
         is_answered: whether a request was answered that was sent after the last of `low_load_rejections`.
-        steady_share: share of rejections that occur at any load, used until `steady_until`.
+        steady_share: share of the requests that are rejected at any load; used until `steady_until`.
         sessions: requests in flight and the time of the last report, by worker session.
-        windows: answers, sum of their seconds and most requests in flight, by model, since its last check of latency.
-        baselines: seconds of an answer and requests in flight with which later ones are compared, by model.
+        windows: by model, since the last check of its latency: number of answers, sum of their seconds, and most
+            requests in flight.
+        baselines: by model, what later answers are compared with: mean seconds of an answer, and most requests in
+            flight.
         latency: moving mean of the seconds of an answer; 0 before the first.
         tokens_per_request: moving mean of the tokens of a request and its answer; 0 before the first answer.
         point: next point of the chart: its start, and its answers, rejections and most requests in flight so far.
@@ -150,7 +156,7 @@ class PaceState:
 
     @property
     def accepted_per_minute(self) -> int:
-        """Requests of the last 60 seconds that were not rejected."""
+        """Number of requests of the last 60 seconds that were not rejected."""
         return sum(accepted for _, accepted, _, _ in self.seconds)
 
     @property
@@ -165,20 +171,20 @@ class PaceState:
         return max((in_flight for _, _, _, in_flight in self.seconds), default=0)
 
     def count_others(self, session: str) -> int:
-        """Return the requests in flight of the other worker sessions."""
+        """Return how many requests the other worker sessions have in flight."""
         return sum(in_flight for name, (in_flight, _) in self.sessions.items() if name != session)
 
     def to_json(self) -> JsonObject:
-        """Return the state as JSON."""
+        """Return the state as a JSON object."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, value: JsonObject) -> "PaceState":
-        """Return the state in a JSON object that `to_json` wrote.
+    def from_json(cls, state_json: JsonObject) -> "PaceState":
+        """Return the state from a JSON object that `to_json` wrote.
 
-        Keys of other versions of Toolbench are ignored; a missing key gets its default.
+        Unknown keys, written by another version of Toolbench, are ignored. A missing key gets its default.
         """
-        values = {name: value[name] for name in (item.name for item in fields(cls)) if name in value}
+        values = {item.name: state_json[item.name] for item in fields(cls) if item.name in state_json}
         for name in ("seconds", "point", "low_load_rejections", "rate_limits"):
             if name in values:
                 values[name] = tuple(tuple(item) if isinstance(item, list) else item for item in values[name])

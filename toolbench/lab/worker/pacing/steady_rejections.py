@@ -1,7 +1,7 @@
 """Steady rejections: an endpoint that answers 429 at random does so at any load.
 
 A lower limit does not make such rejections rarer, so a limit that falls with each of them would fall further and
-further. Once their share is known, only more rejections than that are taken as an overload.
+further. Once their share is known, only more rejections than this share explains are taken as an overload.
 """
 
 import math
@@ -10,12 +10,13 @@ from dataclasses import replace
 from toolbench.lab.worker.pacing.state import PaceReport, PaceState
 
 WINDOW_SECONDS = 120.0  # older rejections at low load are forgotten
-LOW_LOAD = 0.5  # share of `answered_peak`; the load is low with at most so many requests in flight
-# Rejections at low load, and the time over which they are spread, from which the share is learned. Rejections that a
-# limit caused would end sooner at low load.
+LOW_LOAD = 0.5  # the load is low with at most this share of `answered_peak` in flight, or with one request
+# The share is learned from at least this number of rejections at low load, of which the first is at least MIN_SECONDS
+# ago. Rejections that a limit caused would end sooner at low load.
 MIN_REJECTIONS, MIN_SECONDS = 3, 25.0
-MIN_ANSWERS = 10  # accepted requests of the last minute since the first rejection at low load
-# Shares of rejections that are learned: fewer may come from a limit that is nearly reached, more are an outage.
+# The share is learned if at least this number of requests of the last minute were accepted since that first rejection.
+MIN_ANSWERS = 10
+# Range of shares that are learned: a lower one may come from a limit that is nearly reached, a higher one is an outage.
 MIN_SHARE, MAX_SHARE = 0.05, 0.5
 STEADY_SECONDS = 600.0  # time for which a share is used until it has to be learned anew
 DEVIATIONS = 3.0  # standard deviations by which the number of rejections may exceed its mean
@@ -24,14 +25,15 @@ DEVIATIONS = 3.0  # standard deviations by which the number of rejections may ex
 def note_low_load(state: PaceState, report: PaceReport, now: float) -> PaceState:
     """Return the state after a report, with the times of rejections at low load; without any if the load is high.
 
-    Only a rejection with status 429 that asks for no wait counts. The next one counts once a request was answered that
-    was sent after the last one, because a provider that rejects all requests for a while has a limit.
+    Only a rejection with status 429 that asks for no wait counts. Another one counts only after the answer to a request
+    that was sent later than the last counted one, because a provider that rejects all requests for a while has a limit.
     """
     others = state.count_others(report.session)
     peak = max(state.answered_peak, report.answered_in_flight + others if report.answers else 0)
     if report.peak + others > max(1.0, LOW_LOAD * peak):
         return replace(state, answered_peak=peak, low_load_rejections=())
     times = tuple(moment for moment in state.low_load_rejections if moment > now - WINDOW_SECONDS)
+    # An answer this long after the last rejection belongs to a request that was sent after it.
     is_later_answer = bool(report.answers and times) and now - times[-1] > 1 + 2 * state.latency
     is_answered = state.is_answered or is_later_answer
     state = replace(state, answered_peak=peak, low_load_rejections=times, is_answered=is_answered)
@@ -42,9 +44,9 @@ def note_low_load(state: PaceState, report: PaceReport, now: float) -> PaceState
 
 
 def learn_steady_share(state: PaceState, now: float) -> PaceState:
-    """Return the state with the share of rejections if they occur at low load.
+    """Return the state with the share of steady rejections, if enough rejections occurred at low load.
 
-    The limits that such rejections caused are removed.
+    The limits that these rejections caused are removed.
     """
     times = state.low_load_rejections
     if len(times) < MIN_REJECTIONS or now - times[0] < MIN_SECONDS:
@@ -66,10 +68,10 @@ def learn_steady_share(state: PaceState, now: float) -> PaceState:
 
 
 def are_rejections_steady(state: PaceState, now: float) -> bool:
-    """Return whether the rejections since the last overload are no more than the known share explains.
+    """Return whether the rejections of the last minute, since the last overload, are explained by the known share.
 
     Returns:
-        False if no share is known.
+        False also if no share is known.
     """
     if now >= state.steady_until:
         return False
@@ -79,6 +81,6 @@ def are_rejections_steady(state: PaceState, now: float) -> bool:
 
 
 def _count_since(state: PaceState, since: float) -> tuple[int, int]:
-    """Return the accepted and the rejected requests of the last minute, without those before `since`."""
+    """Return the numbers of accepted and rejected requests of the last minute, without those before `since`."""
     counts = [(accepted, rejected) for second, accepted, rejected, _ in state.seconds if second >= int(since)]
     return sum(accepted for accepted, _ in counts), sum(rejected for _, rejected in counts)

@@ -1,10 +1,10 @@
 -- Reserve the times of the next `requests` requests of a provider.
 --
--- The first one is as long after the last reserved request as the limits demand, but not before now.
--- Parameters: provider; requests; request_seconds, token_seconds: seconds between two requests, by the requests and by
--- the tokens per minute.
--- Returns: seconds until the first request, by the requests and by the tokens per minute; no row if the provider was
--- deleted.
+-- Each of the two limits, of requests and of tokens per minute, has its own times. The first one follows the last
+-- reserved time of its limit after one interval, but is not before now.
+-- Parameters: provider; requests; request_seconds, token_seconds: the interval of each limit: seconds between two
+-- requests, 0 for no limit.
+-- Returns: seconds until the first request by each limit; no row if the provider was deleted.
 -- Locks: the row.
 UPDATE lab_providerpace AS pace SET
     next_request_at = greatest(next_request_at, now.at) + make_interval(secs => %(requests)s * %(request_seconds)s),
