@@ -73,9 +73,9 @@ def _quote_column(field: "Field[Any, Any]") -> str:
 
 
 def notify_workers(provider_ids: Iterable[int]) -> None:
-    """Request a worker session for each provider. Call it after the commit.
+    """Request a worker session for each provider. Call it after the commit of the trials.
 
-    If the broker does not answer, the other providers are skipped; the sweep requests their sessions.
+    If the broker does not answer, the remaining providers are skipped; the sweep requests their sessions.
     """
     for provider_id in sorted(set(provider_ids)):
         if not _send_task(SESSION_TASK, [provider_id], expires=settings.SESSION_SECONDS):
@@ -83,14 +83,14 @@ def notify_workers(provider_ids: Iterable[int]) -> None:
 
 
 def notify_workers_of_probes(probe_ids: Iterable[int]) -> None:
-    """Request a worker for each probe. Call it after the commit."""
+    """Request a worker for each probe. Call it after the commit of the probes."""
     for probe_id in probe_ids:
         if not _send_task(PROBE_TASK, [probe_id], expires=settings.SESSION_SECONDS):
             return
 
 
 def notify_workers_of_replays(replay_ids: Iterable[int]) -> None:
-    """Request a worker for each replay (what-if, re-judging or import). Call it after the commit."""
+    """Request a worker for each replay (what-if, re-judging or import). Call it after the commit of the replays."""
     for replay_id in replay_ids:
         if not _send_task(REPLAY_TASK, [replay_id], expires=settings.SESSION_SECONDS):
             return
@@ -113,16 +113,16 @@ def forward_probe(probe_id: int) -> bool:
 
 
 def forward_replay(replay_id: int) -> bool:
-    """Pass an import on to the host that has its file, as `forward_session` does."""
+    """Pass an import on to the host that has its file, as `forward_session` does. All other replays run here."""
     row = Replay.objects.filter(pk=replay_id, kind=Replay.IMPORT).first()
     return row is not None and is_other_live_host(row.file_host) and _forward(REPLAY_TASK, replay_id, row.file_host)
 
 
 def _forward(task: str, argument: int, host: str) -> bool:
-    """Send the task to the workers of a host.
+    """Send the task to the workers of a host; send nothing if `host` is "".
 
     Returns:
-        False if `host` is "", so that nothing is sent; else True, even if the broker does not answer.
+        Whether there is a host; True even if the broker does not answer.
     """
     if not host:
         return False
@@ -147,7 +147,7 @@ def _send_task(task: str, arguments: list[int], *, expires: float, queue: str | 
     Args:
         task: name of the task.
         arguments: arguments of the task.
-        expires: seconds for which the message is of use. A worker discards it MAX_CLOCK_DIFFERENCE_SECONDS later.
+        expires: seconds for which the message is of use. A worker discards it MAX_CLOCK_DIFFERENCE_SECONDS after that.
         queue: None for the queue of all workers.
     """
     expires += MAX_CLOCK_DIFFERENCE_SECONDS

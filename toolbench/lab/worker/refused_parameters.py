@@ -3,7 +3,7 @@
 The transaction that stores the steps which show the refusal also stores the parameters. They are read with every
 claim. A trial that starts later in the same worker session sends its requests without the parameter. In other sessions,
 this applies to trials that are claimed after the step was stored. A trial that has already sent its first request with
-the parameter repeats the request itself, once.
+the parameter sends this request again without it, once.
 """
 
 import json
@@ -26,7 +26,7 @@ _STORE_REFUSED = load_statement("worker/store_refused")
 
 
 class SessionRefusals:
-    """Refused parameters that the trials of one worker session have met, stored or not."""
+    """Refused parameters that the trials of one worker session have met, whether they are stored yet or not."""
 
     def __init__(self) -> None:
         self._by_model: dict[tuple[int, str], dict[str, OmittedParameter]] = defaultdict(dict)
@@ -37,7 +37,7 @@ class SessionRefusals:
             self._by_model[trial.run_id, model_name][parameter.name] = replace(parameter, was_omitted_from_start=True)
 
     def add_to_trial(self, trial: ClaimedTrial, model_name: str) -> ClaimedTrial:
-        """Return the trial with the refused parameters that this session has met added."""
+        """Add to a trial the parameters that its model refused in its run during this session, and return the trial."""
         session_parameters = self._by_model.get((trial.run_id, model_name))
         if session_parameters is None:
             return trial
@@ -63,7 +63,7 @@ def build_refused_rows(steps: Iterable[tuple[int, AnyStep]]) -> Iterator[JsonObj
 
 
 def store_refused(refused_rows: Iterable[JsonObject]) -> None:
-    """Store refused parameters, each once for a model of a run.
+    """Store refused parameters, each once for a run, provider and model.
 
     Call it in the transaction that stores the steps.
 
@@ -79,7 +79,7 @@ def add_refused(
 ) -> tuple[ClaimedTrial, ...]:
     """Return the trials with the parameters that their models refused in their runs.
 
-    It takes one query, or none without trials.
+    The call takes one query, or none without trials.
     """
     if not trials:
         return ()

@@ -1,4 +1,4 @@
-"""Rendered prompt of a trial, and whether the tools are in it.
+"""Columns of a trial for its prompt: the rendered prompt, whether it contains the tools, and its version.
 
 The rendered prompt is the prompt of a completions request, or the text that a local server's chat template makes of the
 first request.
@@ -39,8 +39,8 @@ def build_prompt_version(policy: Policy, instance: Instance) -> str:
 async def fetch_prompt_columns(endpoint: Endpoint, steps: Iterable[AnyStep]) -> JsonObject:
     """Return the columns `rendered_prompt` (in hexadecimal) and `tools_dropped`.
 
-    The tools were dropped if the server renders the same prompt without them. One or two requests are sent for this;
-    they are not part of the trial.
+    The tools were dropped if the server renders the same prompt without them. To find out, one or two requests are sent
+    that are not part of the trial.
 
     Returns:
         {} if there is no request, if the first request has no messages, or if the server does not render the prompt

@@ -16,7 +16,7 @@ REQUESTS_RESERVED_AT_CLAIM = 3
 MIN_SPARE_REQUESTS = 12
 _UNFINISHED_STATES = [Run.State.RUNNING, Run.State.PAUSED, Run.State.CANCELLING]
 
-# Counts of a claim are on disk before its requests are sent; worker/sql/reserve_requests.sql has the reasons.
+# Counts of a claim are on disk before its requests are sent; worker/sql/reserve_requests.sql gives the reasons.
 ENABLE_SYNCHRONOUS_COMMIT = "SELECT set_config('synchronous_commit', 'on', true)"
 
 _RESERVE = load_statement("worker/reserve_requests")
@@ -38,8 +38,8 @@ class Reservation:
 
     Attributes:
         requests: number of requests that may be sent.
-        is_cancelled: whether the run was deleted or is neither running nor paused; otherwise 0 requests mean that a
-            limit is reached.
+        is_cancelled: whether the run does not exist or is neither running nor paused. If it is False, 0 requests mean
+            that a limit is reached.
     """
 
     requests: int
@@ -71,7 +71,8 @@ def reserve_at_claim(run_id: int, trial_count: int, *, in_flight: int) -> int:
         in_flight: number of trials of the provider in flight after the claim.
 
     Returns:
-        The number of requests that are counted for each trial.
+        The number of requests that are counted for each trial: REQUESTS_RESERVED_AT_CLAIM, or 0 if too few remain or
+        the run has a token limit.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -99,7 +100,8 @@ def reconcile(run_id: int, *, tokens: int, unsent: int) -> None:
 def correct_request_counts(run_id: int | None = None) -> tuple[int, ...]:
     """Raise the request count of each run with more stored attempts than counted requests.
 
-    A database server that crashes and loses commits can leave such counts. Call it after stale cells were recomputed.
+    A database server that loses commits in a crash can leave a count that is too low. Call this after stale cells were
+    recomputed.
 
     Args:
         run_id: the run to correct; None for every run that has not ended.

@@ -23,13 +23,13 @@ from toolbench.providers.driver.step_records import ExchangeStep
 
 logger = logging.getLogger(__name__)
 
-SLOT_POLL_SECONDS = 0.2  # pause between two attempts to acquire a slot
+SLOT_POLL_SECONDS = 0.2  # pause between two checks for a slot or a lease
 
 _RequestFuture = asyncio.Future[StopReason | None]
 
 
 class BudgetReserver:
-    """Reserves requests for all trials of a worker session.
+    """Reserver of requests for all trials of a worker session.
 
     Requests that arrive while a reservation runs are counted together in the next one, with one update for each run.
     """
@@ -98,7 +98,8 @@ class BudgetReserver:
 def _grant_requests(futures: list[_RequestFuture], reservation: Reservation) -> None:
     """Grant the first `reservation.requests` futures and refuse the rest.
 
-    A future that is done, because its trial no longer waits, is skipped; its request stays counted.
+    A future that is done, because its trial no longer waits, is skipped; a request that was counted for it stays
+    counted.
     """
     refusal = StopReason.CANCELLED if reservation.is_cancelled else StopReason.BUDGET
     for index, future in enumerate(futures):
@@ -127,7 +128,7 @@ class RequestGate:
     has_lost_server: Callable[[], Awaitable[bool]] | None = None
     paced_ms: float = 0.0
     lease_confirmed_at: float = field(default_factory=time.monotonic)
-    _sent: PacedRequest | None = None
+    _paced_request: PacedRequest | None = None
 
     async def reserve(self) -> None:
         """Wait until the next request is counted and may be sent.
@@ -155,32 +156,32 @@ class RequestGate:
     async def _start_request(self) -> None:
         started_at = time.monotonic()
         try:
-            self._sent = await self.pacer.start_request()
+            self._paced_request = await self.pacer.start_request()
         finally:
             self.paced_ms += (time.monotonic() - started_at) * 1000
 
     def finish_request(self, step: ExchangeStep, model: str) -> None:
         """Pass on to the pacer what an exchange says about the load of the provider."""
-        if self._sent is not None:
+        if self._paced_request is not None:
             self._end_request(self.pacer.read_result(step, model))
 
     def close(self) -> None:
-        """Tell the pacer about a request that was started and not sent. Call it at the end of the trial.
+        """End a request that the pacer released but that was not sent. Call it at the end of the trial.
 
-        `has_lost_server` is removed, since it refers to the trial's job and the job to this gate: such a cycle would
-        keep all bodies of the trial in memory until a garbage collection.
+        `has_lost_server` is removed, since it refers to the trial's job and the job to this gate: this cycle would keep
+        all bodies of the trial in memory until a garbage collection.
         """
         self.has_lost_server = None
-        if self._sent is not None:
+        if self._paced_request is not None:
             self._end_request(None)
 
     def _end_request(self, result: RequestResult | None) -> None:
-        if self._sent is not None:
-            self.pacer.finish_request(self._sent, result)
-            self._sent = None
+        if self._paced_request is not None:
+            self.pacer.finish_request(self._paced_request, result)
+            self._paced_request = None
 
     async def back_off(self, seconds: float) -> None:
-        """Wait between two attempts without holding a slot.
+        """Wait between two attempts without holding a slot, and acquire a slot again.
 
         Raises:
             ServerNotReadyError: the local server died.
@@ -188,6 +189,7 @@ class RequestGate:
         if self.has_lost_server is not None and await self.has_lost_server():
             raise ServerNotReadyError("The local server has died.")
         retry_at = time.monotonic() + seconds
+        # A slot that was handed over to this trial can be released only once the database counts this trial in it.
         while not self.slots.is_counted(self.trial.lease):
             await asyncio.sleep(SLOT_POLL_SECONDS)
         self.slots.leave(self.trial.lease)
