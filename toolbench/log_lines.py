@@ -24,7 +24,7 @@ def log_ids(**ids: int | str) -> Iterator[None]:
     """Add ids to the JSON lines that this thread or task logs within the block.
 
     Args:
-        ids: values by a name of ID_NAMES.
+        ids: the ids by name; each name is one of ID_NAMES.
     """
     token = _current_ids.set({**_current_ids.get(), **ids})
     try:
@@ -38,11 +38,11 @@ class JsonLineFormatter(logging.Formatter):
 
     Secrets are masked in the record already (`lab/credentials/log_masking.py`).
 
-    A message may name ids by `extra={"trial": 7}`; these replace the ids of the block.
+    A log call may pass ids as `extra={"trial": 7}`. They replace the ids of the same name from `log_ids`.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Return the record as a line of JSON."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -61,7 +61,7 @@ class JsonLineFormatter(logging.Formatter):
 
 
 class AddressFilter(logging.Filter):
-    """Filter that replaces the address of a request by the name of its page, since some addresses hold tokens.
+    """Filter that replaces the address of a request by the name of its view, since some addresses hold tokens.
 
     Django logs the address of each response with a status of 400 or above. If the CSRF check fails, it also logs the
     address of the referring page.
@@ -76,17 +76,20 @@ class AddressFilter(logging.Filter):
         match = request.resolver_match
         names = {request.META.get("HTTP_REFERER", ""): "the referring page"}
         names[path] = match.view_name if match else "no page"
-        record.args = tuple(_replace_addresses(value, names) for value in record.args)
+        record.args = tuple(_replace_addresses(argument, names) for argument in record.args)
         return True
 
 
-def _replace_addresses(value: object, names: Mapping[str, str]) -> object:
-    """Replace addresses in a text, in the escaped form in which Django logs them; "/" is kept, as it has no token."""
-    if isinstance(value, str):
+def _replace_addresses(argument: object, names: Mapping[str, str]) -> object:
+    """Return a log argument with each address replaced by its name in `names`; other arguments than strings are kept.
+
+    Django logs addresses in an escaped form. The address "/" is kept, since it has no token.
+    """
+    if isinstance(argument, str):
         for address, name in names.items():
             if len(address) > 1:
-                value = value.replace(address.encode("unicode_escape").decode("ascii"), name)
-    return value
+                argument = argument.replace(address.encode("unicode_escape").decode("ascii"), name)
+    return argument
 
 
 def is_json_format(environment: Mapping[str, str]) -> bool:
@@ -115,7 +118,7 @@ def build_logging_config(environment: Mapping[str, str]) -> dict[str, Any]:
         "root": {"handlers": ["stderr"], "level": "WARNING"},
         "loggers": {
             "toolbench": {"level": level},
-            "django.request": {"filters": ["addresses"]},  # also for handlers that others add
+            "django.request": {"filters": ["addresses"]},  # also for handlers that other code adds
             "django.security.csrf": {"filters": ["addresses"]},
             "httpx": {"level": "WARNING"},  # at INFO, httpx logs the addresses of webhooks, which may be secret
         },

@@ -1,4 +1,4 @@
-"""Django's command line for Toolbench: `manage.py` in a checkout, `toolbench manage` of a wheel."""
+"""Django's command line for Toolbench: `manage.py` in a checkout, `toolbench manage` of an installed wheel."""
 
 import os
 import sys
@@ -18,6 +18,7 @@ def main(arguments: Sequence[str] = tuple(sys.argv)) -> None:
 
     Raises:
         SystemExit: the command failed or the database does not answer.
+        django.db.OperationalError: the database refused a statement for another reason.
     """
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolbench.settings")
     try:

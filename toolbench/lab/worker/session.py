@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 GATHER_SECONDS = 0.03
 SERVE_WAITING_SECONDS = 0.5  # pause between two attempts to acquire slots for trials that were claimed ahead
 CHECK_RUNS_SECONDS = 0.8  # pause between two checks of the states of runs
-LAG_INTERVAL_SECONDS = 0.1
+LAG_INTERVAL_SECONDS = 0.1  # time between two measurements of the event-loop lag
 CLAIMING_JOB = "claiming trials"
 TRIAL_JOB = "a trial"
 ENDING_JOB = "ending a worker session"
@@ -42,20 +42,20 @@ STOP_TIMEOUT_SECONDS = 3.0  # time for trials in flight to end when the worker i
 
 
 class CheckRuns(Protocol):
-    """Frequent check of runs."""
+    """Function that checks the runs whose trials a session is running."""
 
     def __call__(self, run_ids: Collection[int], *, with_counts: bool) -> Iterable[int]:
         """Return the ids of the runs among `run_ids` that were cancelled or deleted.
 
         Args:
             run_ids: the runs whose trials the session is running.
-            with_counts: whether to continue sequential stopping, recompute stale cells and end finished runs too.
+            with_counts: whether to also recompute stale cells, continue sequential stopping and end finished runs.
         """
         ...
 
 
 class Sweep(Protocol):
-    """Periodic repair of lost work."""
+    """Function that repairs lost work."""
 
     def __call__(self, *, with_counts: bool) -> object:
         """Repair lost work; if `with_counts`, also recompute stale cells."""
@@ -68,9 +68,9 @@ class SessionOptions:
 
     Attributes:
         seconds: how long to claim trials.
-        check_runs: called every CHECK_RUNS_SECONDS with the ids of the runs of its trials.
-        sweep: called every SWEEP_SECONDS without counts, since `check_runs` recomputes the cells, and at the end of the
-            session with counts.
+        check_runs: called every CHECK_RUNS_SECONDS with the ids of the runs whose trials the session is running.
+        sweep: called every SWEEP_SECONDS without counts, since `check_runs` recomputes the cells. Called with counts at
+            the end of the session, if the session could use the provider.
         is_stopping: returns whether the worker was asked to stop.
         on_claiming_ended: called when the session ends claiming, unless the provider could not be used at the last
             claim.
@@ -95,9 +95,9 @@ class WorkerSession:
     """Runner of claimed trials of one provider, with one event loop and one HTTP client.
 
     `_storage_thread` stores batches and recomputes cells; `_query_thread` runs short statements, so that no request
-    waits for a batch. `_jobs` contains the trials from the claim until the database has stored their outcome or queued
-    them again, or their lease is lost. The keys are leases, since the session may lose the lease of a trial and claim
-    the trial again while the job of the lost lease still runs.
+    waits for a batch. `_jobs` contains the job of each trial from the claim until the database has stored the outcome
+    or queued the trial again, or until the lease is lost. Its keys are leases, since the session may lose the lease of
+    a trial and claim the trial again while the job of the lost lease still runs.
     """
 
     def __init__(self, provider_id: int, options: SessionOptions) -> None:
@@ -265,7 +265,7 @@ class WorkerSession:
             self._slots.freed.set()
 
     async def _serve_waiting(self) -> None:
-        """Let trials that were claimed ahead start in slots that became free elsewhere."""
+        """Let trials that were claimed ahead start in slots that other workers and probes have released."""
         while True:
             await asyncio.sleep(SERVE_WAITING_SECONDS)
             with suppress(*UNAVAILABLE_ERRORS):

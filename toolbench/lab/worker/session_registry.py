@@ -25,7 +25,7 @@ class SessionRegistry:
         self._stopping = threading.Event()
 
     def stop(self) -> None:
-        """Make the sessions end claiming and requeue trials that do not end within seconds."""
+        """Make the sessions end claiming and requeue trials that do not end within 3 s (STOP_TIMEOUT_SECONDS)."""
         self._stopping.set()
 
     def is_stopping(self) -> bool:
@@ -36,7 +36,7 @@ class SessionRegistry:
         """Run a session for a provider.
 
         Returns:
-            The number of trials that ended. 0 if no session was run, because one already claims for the provider or
+            The number of trials that ended; 0 if no session was run, because one already claims for the provider or
             `stop` was called.
         """
         session_token = object()
@@ -57,9 +57,9 @@ class SessionRegistry:
             self._release(provider_id, session_token)
 
     def _end_claiming(self, provider_id: int, session_token: object) -> None:
-        """Release the provider; notify the workers if trials are queued.
+        """Release the provider; unless the process is stopping, notify the workers if trials are queued.
 
-        A notification that arrived during this session was dropped.
+        The reason is that a notification which arrived during this session was dropped.
         """
         self._release(provider_id, session_token)
         if not self._stopping.is_set() and has_queued_trials(provider_id):

@@ -125,12 +125,12 @@ class Slots:
     def _may_start_waiting(self) -> bool:
         """Whether a free slot may be given to a trial that was claimed ahead.
 
-        Not while a trial that backs off needs a slot, nor beyond the share of the session.
+        It is False while a trial that returns from back-off needs a slot, and while the session holds its whole share.
         """
         return not self._reserved_slots and (self._share is None or len(self._slots_by_holder) < self._share)
 
     def hold(self, trial: TrialLease) -> None:
-        """Note that the database counts this trial in a slot, which it got by a claim or after a back-off."""
+        """Note that the database counts this trial in a slot that the claim or `acquire_slot` gave to it."""
         self._slots_by_counted[trial.lease] = self._slots_by_holder[trial.lease] = Slot(trial, trial)
 
     async def wait(self, trial: TrialLease) -> Slot:
@@ -155,7 +155,7 @@ class Slots:
         return next(((trial, self._waiting.pop(trial)) for trial in self._waiting), None)
 
     def grant(self, trial: TrialLease, future: SlotFuture) -> None:
-        """Let a trial start that the database counts in a slot from now on."""
+        """Let a trial start, since the database counts it in a slot from now on; do nothing if it no longer waits."""
         if not future.done():
             self.hold(trial)
             future.set_result(self._slots_by_holder[trial.lease])
@@ -198,12 +198,12 @@ class Slots:
                 future.set_result(slot)
 
     def is_counted(self, lease: UUID) -> bool:
-        """Return whether the database counts the holder of a slot under its own lease; True also without a slot."""
+        """Return whether the database counts a trial itself in the slot that it holds; True also if it holds none."""
         slot = self._slots_by_holder.get(lease)
         return slot is None or slot.counted.lease == lease
 
     def leave(self, lease: UUID) -> None:
-        """Note that a trial leaves its slot, since it backs off or its lease is lost. Call it if `is_counted`.
+        """Note that a trial leaves its slot, since it backs off or its lease is lost. Call it only if `is_counted`.
 
         The slot ends: the database does not count it any more.
         """
@@ -244,11 +244,11 @@ class Slots:
 
     def _replace_counted(self, slot: Slot) -> None:
         """Note that the database counts the successor in the slot; without a successor, the slot ends."""
-        free_dicts = [slots for slots in (self._free, self._withheld) if slots.pop(slot.counted.lease, None)]
+        dicts_with_slot = [slots for slots in (self._free, self._withheld) if slots.pop(slot.counted.lease, None)]
         successor, slot.successor = slot.successor, None
         if successor is not None:
             slot.counted = successor
-            for slots in (self._slots_by_counted, *free_dicts):
+            for slots in (self._slots_by_counted, *dicts_with_slot):
                 slots[successor.lease] = slot
         elif slot.holder is not None:
             self._slots_by_holder.pop(slot.holder.lease, None)

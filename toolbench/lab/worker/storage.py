@@ -83,11 +83,11 @@ _OUTCOME_COLUMNS = {
     **dict.fromkeys(TRIAL_COUNTERS, "integer"),
     **cause_columns.CAUSE_COLUMNS,
 }
-_HEX_COLUMNS = ("final_text", "rendered_prompt")  # of the type bytea: JSON has their bytes in hexadecimal
+_HEX_COLUMNS = ("final_text", "rendered_prompt")  # stored as bytea; their JSON value is the bytes in hexadecimal
 
 
 def _render_typed_columns(columns: dict[str, str]) -> str:
-    return ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
+    return ", ".join(f'"{name}" {sql_type}' for name, sql_type in columns.items())
 
 
 def _render_names(columns: dict[str, str]) -> str:
@@ -147,7 +147,7 @@ class RequeueWrite:
 
     Attributes:
         unsent_requests: requests that were counted for the trial and not sent.
-        has_lost_server: whether its local server died.
+        has_lost_server: whether the local server of the trial died.
     """
 
     trial_id: int
@@ -161,7 +161,7 @@ class Batch:
     """Steps, outcomes and requeued trials that are written together.
 
     Attributes:
-        successors: trials that take over the slots of trials that end or are queued again.
+        successors: trials that take over the slots of those trials of the batch that end or are queued again.
     """
 
     steps: Sequence[StepWrite] = ()
@@ -227,24 +227,24 @@ def _write_together(batch: Batch) -> WriteResult:
         store_refused(build_refused_rows((item.trial_id, item.step) for item in batch.steps))
         _take_over_slots(batch)
         outcome_cursors = [_write_outcomes(batch.outcomes)] if batch.outcomes else []
-    tokens = Counter({run_id: count for cursor in step_cursors for run_id, count in cursor.fetchall()})
-    written_outcomes = {trial_id: run_id for cursor in outcome_cursors for trial_id, run_id in cursor.fetchall()}
-    run_ids = {trial_id: run_id for trial_id, run_id in written_outcomes.items() if run_id is not None}
-    ended_ids = frozenset(run_ids)
+    tokens_by_run = Counter({run_id: count for cursor in step_cursors for run_id, count in cursor.fetchall()})
+    outcome_rows = {trial_id: run_id for cursor in outcome_cursors for trial_id, run_id in cursor.fetchall()}
+    run_by_trial = {trial_id: run_id for trial_id, run_id in outcome_rows.items() if run_id is not None}
+    ended_ids = frozenset(run_by_trial)
     lost_server_ids = [item.trial_id for item in batch.requeues if item.has_lost_server]
     trial_leases = [(item.trial_id, item.lease) for item in batch.requeues]
-    run_ids |= requeue(trial_leases, lost_server_ids=lost_server_ids)
-    unsent: Counter[int] = Counter()
+    run_by_trial |= requeue(trial_leases, lost_server_ids=lost_server_ids)
+    unsent_by_run: Counter[int] = Counter()
     for item in batch.releasing_writes:
-        if item.trial_id in run_ids:
-            unsent[run_ids[item.trial_id]] += item.unsent_requests
-    for run_id in sorted(tokens.keys() | unsent.keys()):
-        reconcile(run_id, tokens=tokens[run_id], unsent=unsent[run_id])
-    return WriteResult(ended_ids, frozenset(written_outcomes.keys() - ended_ids))
+        if item.trial_id in run_by_trial:
+            unsent_by_run[run_by_trial[item.trial_id]] += item.unsent_requests
+    for run_id in sorted(tokens_by_run.keys() | unsent_by_run.keys()):
+        reconcile(run_id, tokens=tokens_by_run[run_id], unsent=unsent_by_run[run_id])
+    return WriteResult(ended_ids, frozenset(outcome_rows.keys() - ended_ids))
 
 
 def _write_in_parts(batch: Batch, error: Exception) -> WriteResult:
-    """Write a batch in three parts, in its order; write a single refused row without the texts of the model.
+    """Write a batch in three parts, in its order; write a single row without the texts of the model.
 
     Args:
         batch: a batch that the database refused.
@@ -260,7 +260,7 @@ def _write_in_parts(batch: Batch, error: Exception) -> WriteResult:
         _take_over_slots(batch)
     for step in batch.steps:
         with connection.wrap_database_errors:
-            _write_steps([step], with_texts=False)  # the row has no tokens, so that the run's count stays right
+            _write_steps([step], with_texts=False)  # without its tokens, which nothing adds to the run here
     bare_outcomes = [_remove_texts(outcome) for outcome in batch.outcomes]
     try:
         with transaction.atomic():

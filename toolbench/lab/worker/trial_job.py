@@ -72,11 +72,11 @@ class TrialJob:
     """Claimed trial while this worker runs it.
 
     Attributes:
-        cancellation_token: token of its run; the session sets it when the run is cancelled.
+        cancellation_token: token of the trial's run; the session sets it when the run is cancelled.
         worst_lag_ms: longest delay of the event loop during the trial; the session updates it.
-        has_lost_server: whether its local server died, so that the trial has to run again.
+        has_lost_server: whether the trial's local server died, so that the trial has to run again.
         steps: finished steps, in order.
-        model_name: name of its model; empty until `run` is called.
+        model_name: name of the trial's model; "" until `run` is called.
     """
 
     trial: ClaimedTrial
@@ -119,8 +119,8 @@ class TrialJob:
         Known errors of the plan and all errors of the loop and the judge become the outcome of the trial.
 
         Returns:
-            Whether the trial ended. False if it has to run again: a limit of the run is reached, or its local server
-            died or is not ready.
+            Whether the trial ended. False if it has to run again, because a limit of its run is reached, or because the
+            local server died or is not ready.
 
         Raises:
             Exception: the plan or the outcome could not be built. The caller ends the trial with an internal error.
@@ -165,8 +165,8 @@ class TrialJob:
     async def _wait_for_slot(self) -> None:
         """Wait for a slot, or until the run is cancelled: then the trial ends before its first request.
 
-        Until the next renewal, this lease counts as confirmed no later than the lease of the trial that had the slot
-        before, since the database may still count that trial in the slot.
+        The database may still count the trial that had the slot before. So until the next renewal, the lease of this
+        trial counts as confirmed no later than the lease of that trial.
         """
         try:
             async with asyncio.timeout(None) as timeout:
@@ -204,7 +204,7 @@ class TrialJob:
         return self.has_lost_server
 
     async def _collect_prompt_columns(self, plan: TrialPlan) -> JsonObject:
-        """Return the columns of the rendered prompt; {} if neither the request nor a local server has it."""
+        """Return the columns of the rendered prompt; {} if it is unknown."""
         if plan.loop.policy.method == "template":
             return build_sent_prompt_columns(self.steps)
         can_render = plan.is_local and not self.cancellation_token.is_set()

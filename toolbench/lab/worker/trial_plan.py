@@ -32,7 +32,7 @@ SEEDED_KINDS = (Provider.Kind.LOCAL, Provider.Kind.SIMULATED)  # kinds of provid
 
 
 class ServedElsewhereError(Exception):
-    """Raised if another machine serves the model, for its own workers only; the message names the machine."""
+    """Raised if the model is served on another machine, whose workers alone reach it; the message names the machine."""
 
 
 class ScenarioChangedError(Exception):
@@ -51,8 +51,8 @@ class FrozenConfig:
         examples: name of the set of few-shot examples, empty for none.
         service: name of the local server that serves the model, empty for a provider with an address.
         layers: policy layers in order, each with the name of its origin.
-        cases: the scenarios that are imported or user cases, by slug and version.
-        policies: resolved policies with their JSON text, by the JSON text of the scenario's layer.
+        cases: scenarios of test cases and benchmark cases, by slug and version.
+        policies: cache of resolved policies with their JSON text, by the JSON text of the scenario's layer.
     """
 
     id: int
@@ -68,7 +68,7 @@ class FrozenConfig:
     policies: dict[str, tuple[Policy, str]] = field(default_factory=dict)
 
     def build_timeouts(self, provider_timeouts: Timeouts) -> Timeouts:
-        """Return the timeouts of the run; the provider's timeout replaces each that the run does not set."""
+        """Return the timeouts of the run; each timeout that the run does not set is that of the provider."""
         return Timeouts(
             connect=self.connect_seconds or provider_timeouts.connect,
             read=self.read_seconds or provider_timeouts.read,
@@ -97,7 +97,8 @@ class ProviderAccess:
         is_local: whether the provider is of the kind `local`.
         services: registered local servers by name; empty for a provider with an address.
         pace: settings that decide how fast requests are sent.
-        endpoints: endpoints that were built, by configuration; of a provider with an address only.
+        endpoints: cache of the endpoints of configurations, by configuration id; empty for a provider without an
+            address.
     """
 
     endpoint: Endpoint
@@ -146,7 +147,7 @@ class TrialPlan:
 
 
 def load_frozen_configs(config_ids: Iterable[int]) -> dict[int, FrozenConfig]:
-    """Read frozen configurations by id, with two queries, or three if they have imported or user cases."""
+    """Read frozen configurations by id, with two queries, or three if they have test cases or benchmark cases."""
     ids = list(config_ids)
     rows = RunConfig.objects.filter(pk__in=ids).select_related("run")
     cases = load_frozen_cases(ids)
@@ -247,8 +248,8 @@ def build_trial_plan(trial: ClaimedTrial, config: FrozenConfig, access: Provider
 def _find_endpoint(access: ProviderAccess, config: FrozenConfig) -> Endpoint:
     """Return the endpoint of a configuration with its timeouts.
 
-    With the same access to a provider with an address, it is the same object. The address of a local server may differ
-    between two trials, so its endpoint is built for each.
+    For a provider with an address, the endpoint is built once for each configuration and kept in `access`. The address
+    of a local server may differ between two trials, so its endpoint is built for each trial.
 
     Raises:
         ServedElsewhereError: another machine serves the model.

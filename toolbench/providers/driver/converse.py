@@ -34,8 +34,8 @@ def build_run_context(
 ) -> RunContext:
     """Build a run context for a single conversation with Python functions as tools.
 
-    Requests are sent without limits and steps are not stored. To end the run early, call `cancelled.set()` on the
-    result.
+    Requests are sent without limits and steps are not stored. To end the run early, call `set` on the attribute
+    `cancelled` of the result.
 
     Args:
         endpoint: the model to talk to.
@@ -72,7 +72,9 @@ class PythonToolRunner:
 
         Raises:
             KeyError: no tool has this name.
-            Exception: the tool's own error; RuntimeError for `SystemExit` and the like in a function's thread.
+            ToolArgumentError: the arguments do not fit the function.
+            RuntimeError: a function that is not async raised an exception such as `SystemExit`.
+            Exception: the tool's own error.
         """
         tool = self._tools.by_name[name]
         value = tool.call(arguments) if tool.is_async else await _run_in_thread(tool, arguments)

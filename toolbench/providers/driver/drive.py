@@ -130,8 +130,8 @@ class _TrialRun:
     def handle_event(self, event: Event) -> None:
         """Emit an event of the loop; note tool results and the progress of a streamed answer.
 
-        The parts of a streamed answer are masked and get the number of their attempt. Parts that are decoded a second
-        time, by `_decode_masked_body`, are ignored.
+        The parts of a streamed answer are masked and get the number of their attempt. Parts that
+        `_decode_masked_body` decodes a second time are ignored.
         """
         if event.type == "llm_delta":
             if self._current_exchange is None or self._current_exchange.on_chunk is None:
@@ -177,7 +177,11 @@ class _TrialRun:
             return result
 
     def close(self) -> None:
-        """Drop the last exchange: it refers to the decoder of a stream, which refers back to this object."""
+        """Drop the last exchange.
+
+        It refers to the decoder of a stream, and the decoder to this object: this cycle would keep the exchange in
+        memory until a garbage collection.
+        """
         self._current_exchange = None
 
     def mask_result(self, result: LoopResult) -> LoopResult:
@@ -191,7 +195,7 @@ class _TrialRun:
         return result if is_unchanged else replace(result, final_text=final_text, message=message)
 
     async def _ask(self, ask: Ask) -> Turn | FailedExchange:
-        """Send a request, again if `_find_retry_reason` allows it, and return the answer or the last error.
+        """Send a request, and again while `_find_retry_reason` gives a reason; return the answer or the last error.
 
         Raises:
             TrialStoppedError: the gate stopped the trial, or the run was cancelled.
@@ -211,7 +215,7 @@ class _TrialRun:
     async def _pass_gate(self) -> None:
         """Wait until the gate permits a request.
 
-        The deadline is postponed by this wait, because no model causes it.
+        The deadline is postponed by the duration of this wait, because the model does not cause it.
 
         Raises:
             TrialStoppedError: the gate stopped the trial, or the run was cancelled.
@@ -311,7 +315,8 @@ def _read_refused_call(ask: Ask, error: ExchangeError) -> Turn | ExchangeError:
     """Read the model's output that an error quotes.
 
     Returns:
-        The turn if the output can be read as one, else the error; the reason becomes its hint if it has none.
+        The turn if the output can be read as one. Otherwise the error; if it has no hint, its hint says why the output
+        cannot be read.
     """
     turn_or_reason = ask.parse_refused_answer(error.generation) if error.generation else ""
     if isinstance(turn_or_reason, Turn):
@@ -320,7 +325,7 @@ def _read_refused_call(ask: Ask, error: ExchangeError) -> Turn | ExchangeError:
 
 
 def _take_partial_message(ask: Ask, exchange: Exchange) -> Message:
-    """Return the part of the message that arrived, and empty the decoder."""
+    """Return the part of the message that arrived, {} if none did, and reset the decoder."""
     _decode_masked_body(ask, exchange)
     partial = ask.decoder.partial
     _reset_decoder(ask)
@@ -328,9 +333,9 @@ def _take_partial_message(ask: Ask, exchange: Exchange) -> Message:
 
 
 def _decode_masked_body(ask: Ask, exchange: Exchange) -> None:
-    """Decode a stream that holds a secret a second time, from its masked body.
+    """If a stream holds a secret, decode it again from its masked body.
 
-    Without `on_chunk`, `_TrialRun.handle_event` does not emit the parts a second time.
+    Without `on_chunk`, `_TrialRun.handle_event` does not emit the parts again.
     """
     if ask.request.is_streamed and exchange.has_secret:
         exchange.on_chunk = None

@@ -1,7 +1,7 @@
 -- End queued trials of runs that are being cancelled, or were cancelled while the trial was requeued.
 --
 -- Returns: the cell of each trial.
--- Locks: trials; trials that another transaction has locked are skipped; the next call ends them.
+-- Locks: trials. Trials that another transaction has locked are skipped; the next call ends them.
 WITH ended AS (
     SELECT trial.id FROM lab_trial AS trial JOIN lab_run AS run ON run.id = trial.run_id
     WHERE trial.state = 'queued' AND run.state IN ('cancelling', 'cancelled')

@@ -1,13 +1,13 @@
 -- Claim up to `max_trials` queued trials of one provider and count their first requests.
 --
--- Slots: a claimed probe holds a slot, also while it still waits for one. A trial whose lease is in `finished_leases`
--- has ended, and its slot is free, although its outcome is not stored yet. A worker holds at most `share` slots;
--- "least" ignores NULL.
+-- Slots: a claimed probe counts as one slot, even while it still waits for a free one. A trial whose lease is in
+-- `finished_leases` has ended, and its slot is free, although its outcome is not stored yet. A worker holds at most
+-- `share` slots; "least" ignores NULL.
 -- Order: runs with the fewest claimed trials that have not ended come first; then the runs take turns.
--- Limits of a run: at each provider, it has no more claimed trials than its own limit; trials that back off count. With
--- a request limit, the remaining requests have to suffice for its trials in flight at each provider, so that the limit
--- seldom stops trials half-way; one trial is always allowed. The expected number of requests of a trial is the mean of
--- the run's finished trials, and 3 before the first has finished.
+-- Limits of a run: at each provider, the run has no more claimed trials than its own limit (`jobs`), including trials
+-- that back off. With a request limit, the remaining requests have to suffice for the run's trials in flight at each
+-- provider, so that the limit seldom stops trials half-way; one trial is always allowed. The expected number of
+-- requests of a trial is the mean of the run's finished trials, and 3 before the first has finished.
 -- Not claimed: trials whose local server is not ready, or whose configuration waits for a probe; all trials of a
 -- provider with an adaptive limit while the rate control holds its requests.
 -- Isolation: a trial that lost its local server or its lease `isolate_after` times is claimed only while no other trial
@@ -15,12 +15,12 @@
 -- the server or the worker then dies again, no other trial can be the cause.
 -- Claims ahead: beside the trials for which a slot is free, up to `ahead` trials are claimed that hold no slot. Each
 -- waits for the slot of a trial of the same worker. No trial is claimed ahead
--- - while a probe or a trial that backs off needs a slot;
+-- - while a probe or a trial that returns from back-off needs a slot, or while the worker holds more than its share;
 -- - if the limit is adaptive, or if the provider has no address of its own, since its local server may get a new one;
 -- - while a run with queued trials has a limit of trials in flight, has a token limit or is near its request limit: the
 --   next free slot must then go to a trial of that run.
--- Planner: "IS TRUE" keeps it from reading all queued trials by their index for each claimed one, as it does while the
--- table has no statistics.
+-- Planner: "IS TRUE" excludes a plan that reads all queued trials by their index for each claimed one. PostgreSQL would
+-- choose this plan while the table has no statistics.
 -- Parts: limit: the concurrency limit of `provider` with its `pace`.
 -- Parameters: provider; max_trials; finished_leases; unstored_leases: of trials that have ended; reserved_slots: slots
 -- for trials that return from back-off; share: most slots of this worker, NULL for all; ahead; spare_requests: requests

@@ -1,4 +1,5 @@
--- Expression: the concurrency limit of `provider`, which may be adaptive, with its row `pace`, which may be missing.
+-- Expression: the concurrency limit of the row `provider`.
 --
--- The first limit of an adaptive provider is FIRST_LIMIT in pacing/state.py.
+-- An adaptive limit comes from `pace`, the provider's row of lab_providerpace. Without such a row it is 8, which is
+-- FIRST_LIMIT in pacing/state.py.
 CASE WHEN provider.adaptive THEN least(provider.concurrency, coalesce(pace.concurrency, 8)) ELSE provider.concurrency END

@@ -2,7 +2,7 @@
 --
 -- Parameters: the version of the cause table.
 -- Returns: the cell of each trial.
--- Locks: as cancel_queued_trials.sql.
+-- Locks: trials. Trials that another transaction has locked are skipped; the next call ends them.
 WITH ended AS (
     SELECT trial.id FROM lab_trial AS trial WHERE trial.state = 'queued' AND trial.provider_id IS NULL
     FOR NO KEY UPDATE SKIP LOCKED

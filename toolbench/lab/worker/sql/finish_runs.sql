@@ -1,4 +1,4 @@
--- End those of the locked runs that still meet the condition of is_run_finished.sql.
+-- End those of the runs locked by lock_finished_runs.sql that still meet the condition of is_run_finished.sql.
 --
 -- Parameters: ids of the runs.
 -- Parts: is_finished: the condition of is_run_finished.sql.

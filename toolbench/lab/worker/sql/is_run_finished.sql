@@ -1,5 +1,5 @@
--- Condition on `run`: every trial is done and every cell is counted and, with sequential stopping, decided. While the
--- run is being cancelled, cells need not be decided.
+-- Condition on `run`: it has not ended, every trial is done, no cell is stale, and every cell with sequential stopping
+-- (`error` is not NULL) is decided. While the run is being cancelled, cells need not be decided.
 --
 -- A page stops refreshing once its run has ended, so the figures must be final by then.
 state IN ('running', 'paused', 'cancelling')

@@ -1,6 +1,7 @@
--- Lock the runs that are finished. A transaction that requeues trials locks their run, so finish_runs.sql, which is
--- executed after this statement, sees those trials.
+-- Lock the runs that are finished, before finish_runs.sql ends them.
 --
+-- A transaction that queues trials again locks their run too. This statement waits for it, so finish_runs.sql, which is
+-- executed next, sees those trials.
 -- Parts: is_finished: the condition of is_run_finished.sql.
 -- Returns: the ids of the runs.
 -- Locks: runs by id.

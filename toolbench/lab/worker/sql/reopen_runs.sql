@@ -1,4 +1,4 @@
--- Set finished runs with trials that are not done to running; deleted runs stay finished.
+-- Set the state of finished runs to running if they have trials that are not done; deleted runs stay finished.
 --
 -- Returns: the ids of the runs.
 UPDATE lab_run AS run SET finished_at = NULL, state = 'running', stopped_reason = ''

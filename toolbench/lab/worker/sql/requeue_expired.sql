@@ -1,11 +1,11 @@
 -- Requeue running trials whose lease has expired, and count the loss. End those that lost their lease `max_losses`
 -- times.
 --
--- A trial without a slot was executing nothing, so it cannot have killed its worker, and its loss is not counted.
+-- A trial without a slot was only waiting, so it cannot have killed its worker, and its loss is not counted.
 -- Parameters: max_losses; sentence: of the trials that end; taxonomy: the version of the cause table.
 -- Returns: the cell of each trial.
--- Locks: trials. A trial that another transaction has locked, even if it only stores steps of it (store_steps.sql), is
--- skipped; the next call requeues it.
+-- Locks: trials. A trial that another transaction has locked is skipped, even if that transaction only stores steps of
+-- the trial (store_steps.sql). The next call requeues the trial.
 WITH lost AS (
     SELECT id, lease_losses + (NOT backing_off)::int AS losses FROM lab_trial
     WHERE state = 'running' AND lease_until < clock_timestamp()

@@ -3,7 +3,7 @@
 -- The count is on disk before the requests are sent, even if the server otherwise commits asynchronously: requests
 -- whose count a crash lost would be sent beyond the limit. This applies to runs without a limit too, since a limit may
 -- be set while their trials run.
--- Parameters: run, wanted.
+-- Parameters: run; wanted.
 -- Returns: the number granted and the state of the run; no row if the run does not exist.
 -- Locks: the run.
 WITH before AS (

@@ -1,11 +1,11 @@
 -- Record that a worker claims trials of a provider, and compute its share of the provider's slots.
 --
--- A worker whose row is older than `timeout` does not count. If all runs with queued trials have limits of trials in
--- flight, the sum of these limits is shared instead of the provider's limit, if it is lower.
+-- A worker whose row is older than `timeout` does not count. If every run with queued trials has its own limit of
+-- trials in flight, and the sum of these limits is lower than the provider's limit, the sum is shared instead.
 -- Parameters: provider; worker: name of the process; timeout: seconds.
 -- Parts: limit: the concurrency limit of `provider` with its `pace`.
--- Returns: number of workers that claim, this one included; most slots that it may hold, NULL for all. No row if the
--- provider was deleted.
+-- Returns: number of workers that claim, this one included; most slots that this worker may hold, NULL for all. No row
+-- if the provider was deleted.
 -- Locks: the row of this worker.
 WITH recorded AS (
     INSERT INTO lab_claimingworker (provider_id, worker, seen_at)

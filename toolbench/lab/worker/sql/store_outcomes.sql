@@ -3,11 +3,13 @@
 -- No trial ends while one of its steps is missing: a server that crashed may have lost commits that it had
 -- acknowledged.
 -- Parameters: one JSON array of rows.
--- Parts: typed: the columns with their types; assignments: of the columns; a column without a value is not changed.
+-- Parts: typed: the columns with their types; assignments: the assignments of these columns. A column without a value
+-- in the row keeps its value.
 -- Returns: trial and run of each trial that ended, and each incomplete trial with NULL.
--- Locks: trials, then cells by id. A cell that is stale already is locked too, since a count must not begin before this
--- transaction has ended, but not written again. `locked` reads `stale` after the wait for the lock of the cell.
--- "IS TRUE" keeps PostgreSQL from comparing each outcome with each running trial: it looks trials up by id.
+-- Locks: trials, then cells by id. A cell that is stale already is not written again. It is locked nevertheless, since
+-- a count must not begin before this transaction has ended. `locked` reads `stale` after the wait for the cell's lock.
+-- Planner: "IS TRUE" makes PostgreSQL look up trials by id. Otherwise it may compare each outcome with each running
+-- trial.
 WITH held AS (
     SELECT row.*, row.steps <= (SELECT count(*) FROM lab_step AS step
         WHERE step.trial_id = trial.id AND step.execution = trial.execution) AS complete

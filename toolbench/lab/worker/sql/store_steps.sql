@@ -6,8 +6,8 @@
 -- Locks: the trials, so that none is requeued while this transaction is open. Otherwise its steps could appear after
 -- another execution has ended and its cell was counted.
 -- Planner: from a join by id, lease and state, PostgreSQL expects one row, and would then compare each stored step with
--- each given one. From a LATERAL query, it expects one row for each given step, so it uses a hash join. "IS TRUE" keeps
--- it from reading all running trials by their index for each step.
+-- each given one. From a LATERAL query, it expects one row for each given step, so it uses a hash join. "IS TRUE"
+-- excludes a plan that reads all running trials by their index for each step.
 WITH given AS (
     SELECT * FROM json_to_recordset(%s::json) AS row(place integer, lease uuid, {typed})
 ), fresh AS (

@@ -1,9 +1,8 @@
--- Count trials in the slots that they took over from trials whose end is stored in the same transaction.
+-- Count trials in the slots that they took over from trials which the same transaction ends or requeues.
 --
--- Parameters: ids of all these trials: those that take over slots, and those that end or are requeued; ids of those
--- that take over slots, their leases.
--- Locks: all these trials by id, so that renew_leases.sql, which locks them in the same order, can run at the same
--- time; call it before other trials or cells are locked.
+-- Parameters: ids of all these trials, of both kinds; ids of those that take over slots; their leases.
+-- Locks: all these trials by id. renew_leases.sql locks trials in the same order, so the two cannot wait for each
+-- other. Call it before other trials or cells are locked.
 WITH locked AS (
     SELECT id FROM lab_trial WHERE id = ANY(%s::bigint[]) AND state = 'running' ORDER BY id FOR NO KEY UPDATE
 )
