@@ -30,7 +30,8 @@ from toolbench.providers.http.client import HttpClient
 P = ParamSpec("P")
 logger = logging.getLogger(__name__)
 
-# Time from a claim until its trials wait for slots, and from a freed slot to the claim, which can then use more slots.
+# Pause after a claim, in which its trials begin to wait for slots, and pause between a freed slot and the next claim,
+# which can then use several slots.
 GATHER_SECONDS = 0.03
 SERVE_WAITING_SECONDS = 0.5  # pause between two attempts to acquire slots for trials that were claimed ahead
 CHECK_RUNS_SECONDS = 0.8  # pause between two checks of the states of runs
@@ -202,7 +203,7 @@ class WorkerSession:
         """Claim once and start the claimed trials; unless the batch was full, wait for a free slot.
 
         Returns:
-            False if no work is left for this session.
+            False if the session runs no trial, and no trial is queued or the provider cannot be used.
         """
         self._slots.freed.clear()
         with suppress(*UNAVAILABLE_ERRORS):
@@ -292,8 +293,8 @@ class WorkerSession:
     async def _drain(self) -> None:
         """Wait for the trials in flight.
 
-        If the worker is asked to stop, trials that have not ended after STOP_TIMEOUT_SECONDS are queued again. While
-        the database cannot store that, the session waits up to LEASE_SECONDS more and then ends without the sweep.
+        If the worker is asked to stop, trials that have not ended after STOP_TIMEOUT_SECONDS are queued again. If the
+        database is unavailable then, the session waits up to LEASE_SECONDS more and ends without the sweep.
         """
         stop_deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
         while self._jobs:
@@ -374,7 +375,7 @@ class WorkerSession:
                     self._pacer.set_settings(pace)
 
     async def _sweep(self) -> None:
-        """Every SWEEP_SECONDS, sweep in a thread of its own, so that no batch waits until search texts are written."""
+        """Every SWEEP_SECONDS, sweep in a new thread, since no batch should wait until search texts are written."""
         while True:
             await asyncio.sleep(settings.SWEEP_SECONDS)
             thread = DatabaseThread()

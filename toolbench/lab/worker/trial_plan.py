@@ -265,7 +265,7 @@ def _find_endpoint(access: ProviderAccess, config: FrozenConfig) -> Endpoint:
 
 
 def _lookup_code_scenario(trial: ClaimedTrial) -> Scenario:
-    """Return the scenario in the version that the run was launched with.
+    """Return the scenario that the code defines, in the version that the run was launched with.
 
     Raises:
         ScenarioChangedError: the code has only other versions of the scenario.

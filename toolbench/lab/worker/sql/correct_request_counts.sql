@@ -1,8 +1,8 @@
 -- Raise counts of requests that are below the number of stored attempts.
 --
--- A cell has the number of its stored attempts, those of lost executions included. If a cell could not be computed, its
--- attempts are counted here. A sum that exceeds the range of the column is limited to its maximum, so that one run does
--- not make the statement fail for the others.
+-- The column `requests` of a cell is the number of its stored attempts, those of lost executions included. If a cell
+-- could not be computed, its attempts are counted here. A sum that exceeds the range of the column is limited to the
+-- maximum of the column, so that one run does not make the statement fail for the others.
 -- Parameters: run: an id, or NULL for every run in one of the states `open`.
 -- Returns: ids of the corrected runs.
 -- Locks: runs by id.

@@ -3,8 +3,8 @@
 -- Parameters: one JSON array of rows; then arrays of requests, responses and facts, in the order of `place`.
 -- Parts: typed: the columns with their types; names: their names.
 -- Returns: for each run, its id and the number of tokens of the new steps.
--- Locks: the trials, so that none is requeued while this transaction is open. Otherwise its steps could appear after
--- another execution has ended and its cell was counted.
+-- Locks: the trials, so that none is requeued while this transaction is open. Otherwise steps of a trial could appear
+-- after another execution of it has ended and the cell was counted.
 -- Planner: from a join by id, lease and state, PostgreSQL expects one row, and would then compare each stored step with
 -- each given one. From a LATERAL query, it expects one row for each given step, so it uses a hash join. "IS TRUE"
 -- excludes a plan that reads all running trials by their index for each step.
