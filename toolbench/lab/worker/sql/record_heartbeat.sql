@@ -1,6 +1,7 @@
 -- Store that a process is alive, and how far the clock of its host is ahead of the database's.
 --
--- Parameters: name, kind, host, pid; loop_lag_ms; time: seconds since 1970 by the clock of the host.
+-- Parameters: name, kind, host and pid of the process; loop_lag_ms: its event-loop lag; time: seconds since 1970 by the
+-- clock of the host.
 -- Locks: the row of the process.
 INSERT INTO lab_process (name, kind, host, pid, loop_lag_ms, clock_offset_ms, seen_at)
 VALUES (
