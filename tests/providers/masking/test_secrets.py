@@ -1,4 +1,5 @@
 import json
+import re
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterable
 from threading import Thread
@@ -62,6 +63,11 @@ def test_masker_treats_an_unknown_extra_header_as_secret(name: str) -> None:
     assert masker.mask_headers({name: "planted-secret"}) == {name: "*" * 14}
     assert masker.mask_headers({"x-request-id": "planted-secret"}) == {"x-request-id": "*" * 14}
     assert masker.mask(b'{"echo": "planted-secret"}') == b'{"echo": "' + b"*" * 14 + b'"}'
+
+
+def test_masker_masks_both_values_of_a_header_that_is_given_twice() -> None:
+    masker = build_masker("configured-key-1", [("api-key", "header-secret-2"), ("API-Key", "configured-key-1")])
+    assert not re.search("configured|header", masker.mask_text("configured-key-1 header-secret-2"))
 
 
 def test_masker_shows_rate_limits_of_tokens_without_known_secrets() -> None:

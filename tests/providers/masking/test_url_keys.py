@@ -127,3 +127,12 @@ def test_keys_before_an_address_in_the_path_are_masked(start: str) -> None:
     assert {"sk-planted-key", "user", "hunter22", "admin", "hunter33"} <= set(find_url_secrets(address))
     masked_start = start.replace("user:hunter22", "*" * 13)
     assert mask_address(address) == f"{masked_start}/{'*' * 14}/https://{'*' * 14}@api.test/v1"
+
+
+@pytest.mark.parametrize("path", ["v1", "sk-abcdefghij", "mysecretvalue/v1"])
+def test_mask_address_masks_a_known_secret_of_the_host_beside_any_path(path: str) -> None:
+    assert "mysecret" not in mask_address(f"https://mysecretvalue.example/{path}", ["mysecretvalue"])
+
+
+def test_mask_address_masks_a_known_secret_of_several_parts_beside_a_key() -> None:
+    assert "value" not in mask_address("https://h.example/value/part/sk-abcdefghij", ["value/part"])

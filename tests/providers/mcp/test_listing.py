@@ -135,7 +135,7 @@ def test_list_mcp_tools_ends_a_silent_server_at_the_time_limit(command: str) -> 
     ("ending", "sentence", "timeout"),
     [
         ("os.kill(os.getppid(), signal.SIGKILL)", "the process that reads it failed", 20),
-        ("pass", "within 3 seconds", 3),
+        ("pass", "within 8 seconds", 8),  # long enough to start three processes on a busy machine
     ],
 )
 def test_list_mcp_tools_leaves_no_process_of_a_hanging_server(

@@ -180,10 +180,12 @@ def build_masker(key: str, headers: Iterable[tuple[str, str]], addresses: Iterab
         headers: (name, value) of extra headers; the values of those that are not public are secrets.
         addresses: addresses of the endpoint, which may contain secrets.
     """
-    secret_headers = {name.lower(): value for name, value in headers if not is_public_header(name)}
-    # A value may begin with a scheme such as "Bearer".
-    credentials = [value.partition(" ")[2].strip() for value in secret_headers.values()]
+    secret_headers = [(name.lower(), value) for name, value in headers if not is_public_header(name)]
+    values = [value for _, value in secret_headers]
+    credentials = [
+        value.partition(" ")[2].strip() for value in values
+    ]  # a value may begin with a scheme such as "Bearer"
     address_secrets = [secret for address in addresses for secret in find_url_secrets(address)]
-    secrets = frozenset((key, *secret_headers.values(), *credentials, *address_secrets))
+    secrets = frozenset((key, *values, *credentials, *address_secrets))
     _registry.add(secrets)
-    return Masker(secrets, secret_headers)
+    return Masker(secrets, {name for name, _ in secret_headers})

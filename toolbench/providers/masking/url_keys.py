@@ -22,6 +22,7 @@ not look like keys. An unknown key with the shape of an account id is not detect
 import itertools
 import re
 from collections.abc import Iterable, Iterator
+from functools import reduce
 from urllib.parse import unquote, urlsplit
 
 from toolbench.providers.masking.spellings import MIN_SECRET_CHARS
@@ -48,14 +49,16 @@ def find_keys(address: str, known_secrets: Iterable[str] = ()) -> tuple[str, ...
         known_secrets: secrets that must not occur in the address; those shorter than `MIN_SECRET_CHARS` are ignored.
 
     Returns:
-        The parts in order. If no part looks like a key, but a known secret spans several parts or is in the host's
-        name, the whole address.
+        The parts in order; the whole address, if a known secret is outside of them, because it spans several parts or is
+        in the host's name.
     """
     path = _parse_path(address)
     parts = (part for part in re.split(r"[/;,=&:@]", path) if part)
     secrets = [secret.casefold() for secret in known_secrets if len(secret) >= MIN_SECRET_CHARS]
     keys = [part for part in parts if looks_like_key(part) or _has_secret(part, secrets)]
-    if not keys and _has_secret(address, secrets):
+    rest = reduce(lambda text, key: text.replace(key, "*"), keys, address)
+    other_secrets = [secret for secret in secrets if not any(_has_secret(key, [secret]) for key in keys)]
+    if _has_secret(rest, secrets) or _has_secret(address, other_secrets):
         keys = [address]
     return tuple(dict.fromkeys(keys))
 
