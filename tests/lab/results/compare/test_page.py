@@ -34,6 +34,19 @@ def test_compare_page_links_trials_of_the_changed_stratum() -> None:
         assert (trial.config.model_name, trial.scenario_version, trial.instance_seed) == ("one", 1, 3)
 
 
+@pytest.mark.parametrize(("metric", "fields"), [("first", {"output_retries": 1}), ("delivered", {"errors_retried": 1})])
+def test_compare_page_links_passes_that_the_metric_counts_as_failures(metric: str, fields: dict[str, int]) -> None:
+    a, b = make_run(instance_kind="drawn"), make_run(instance_kind="drawn")
+    for run in (a, b):
+        cell = make_cell(make_config(run))
+        for seed in range(12):
+            make_trial(cell, "pass", instance_seed=seed, **(fields if run is b and seed == 3 else {}))
+    recompute_stale_cells()
+    found = get_sides_page(CompareQuery.from_query(QueryDict(f"a_run={a.pk}&b_run={b.pk}&metric={metric}"))).pair
+    assert found
+    assert [(changed.change, changed.instance) for changed in found.changed_instances] == [("regressed", 3)]
+
+
 def test_compare_page_links_failures_that_the_metric_counts() -> None:
     """Instance 3 regressed by its failed trial; its infrastructure error is no answer."""
     a, b = make_run(instance_kind="drawn"), make_run(instance_kind="drawn")

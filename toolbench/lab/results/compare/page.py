@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from django.db.models import Q
 
 from toolbench.lab.metrics.pool_version import find_pool_version
+from toolbench.lab.metrics.repeated_instances import TRIED
 from toolbench.lab.metrics.version_cache import VersionCache
 from toolbench.lab.models import Run, Trial
+from toolbench.lab.models.trials import ANSWERED
 from toolbench.lab.results.compare.aa_noise import NoiseMeasurement, measure_noise
 from toolbench.lab.results.compare.baseline import BaselineComparison, compare_with_baseline
 from toolbench.lab.results.compare.comparison import Comparison, get_comparison
@@ -21,6 +23,12 @@ from toolbench.lab.results.compare.statistics import find_instances_by_change
 from toolbench.lab.results.compare.strata import STRATUM_FIELDS, StratumCounts
 
 MAX_CHANGED_INSTANCES = 10  # that regressed, and as many that were fixed
+_PASSED = Q(outcome=Trial.Outcome.PASS)
+# The trials that `count_successes` counts and those that are successes, by metric.
+_COUNTED_TRIALS = {"given": ANSWERED, "delivered": TRIED, "first": ANSWERED}
+_SUCCESSFUL_TRIALS = {
+    "given": _PASSED, "delivered": _PASSED & Q(errors_retried=0), "first": _PASSED & Q(output_retries=0),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +168,11 @@ def _find_trial_ids(
         comparison: the comparison of two sides.
         side: index of the side.
         keys: (stratum, seed of the instance) pairs.
-        has_failed: True for trials that failed, or had an infrastructure error if the metric counts these; False for
-            trials that passed.
+        has_failed: whether the metric counts the trials as failures; otherwise it counts them as successes.
     """
     trials = comparison.trials[side].filter(instance_seed__in=[instance for _, instance in keys])
-    failures = [Trial.Outcome.FAIL, *([Trial.Outcome.INFRA] if comparison.query.metric == "delivered" else [])]
-    outcomes = failures if has_failed else [Trial.Outcome.PASS]
+    is_success = _SUCCESSFUL_TRIALS[comparison.query.metric]
+    condition = _COUNTED_TRIALS[comparison.query.metric] & ~is_success if has_failed else is_success
     settings = [field for name, field in STRATUM_FIELDS.items() if name not in comparison.counts.differing]
-    rows = trials.filter(outcome__in=outcomes).values_list("scenario", *settings, "instance_seed", "pk")
+    rows = trials.filter(condition).values_list("scenario", *settings, "instance_seed", "pk")
     return {tuple(key): pk for *key, pk in rows}
