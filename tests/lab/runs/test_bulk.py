@@ -26,10 +26,17 @@ def test_label_runs_locks_runs_by_id() -> None:
     assert locking.endswith('ORDER BY "lab_run"."id" ASC FOR NO KEY UPDATE')
 
 
-@pytest.mark.parametrize("state", [Run.State.RUNNING, Run.State.PAUSED, Run.State.CANCELLING])
-def test_delete_runs_with_one_that_has_not_ended_deletes_none(state: Run.State) -> None:
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (Run.State.RUNNING, "running: cancel it first"),
+        (Run.State.PAUSED, "paused: cancel it first"),
+        (Run.State.CANCELLING, "being cancelled: wait until its last requests have ended"),
+    ],
+)
+def test_delete_runs_with_one_that_has_not_ended_deletes_none(state: Run.State, message: str) -> None:
     ended, open_run = make_run(), make_run(state=state)
-    with pytest.raises(RunActionError, match=f"Run {open_run.pk} is {state}: cancel it first"):
+    with pytest.raises(RunActionError, match=f"Run {open_run.pk} is {message}"):
         bulk.delete_runs([ended.pk, open_run.pk])
     assert not Run.objects.exclude(deleted_at=None).exists()
 

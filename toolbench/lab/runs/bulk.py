@@ -43,6 +43,10 @@ def list_deletable_runs(run_ids: Sequence[int]) -> list[Run]:
     """
     runs = _get_runs(run_ids)
     unfinished = next((run for run in runs if run.state not in Run.ENDED), None)
+    if unfinished and unfinished.state == Run.State.CANCELLING:
+        raise RunActionError(
+            f"Run {unfinished.pk} is being cancelled: wait until its last requests have ended. No run was deleted."
+        )
     if unfinished:
         state = unfinished.get_state_display()
         raise RunActionError(f"Run {unfinished.pk} is {state}: cancel it first. No run was deleted.")
