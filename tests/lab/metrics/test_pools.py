@@ -8,7 +8,15 @@ from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials
 from toolbench.lab.metrics.cells import mark_stale, recompute_all_stale
-from toolbench.lab.metrics.pools import SUM_ROW_KEY, SumRow, merge_rows, refresh_pools, sum_all_runs, sum_cells
+from toolbench.lab.metrics.pools import (
+    SUM_ROW_KEY,
+    SumRow,
+    list_choices,
+    merge_rows,
+    refresh_pools,
+    sum_all_runs,
+    sum_cells,
+)
 from toolbench.lab.metrics.result_filter import NO_FILTER
 from toolbench.lab.models import Cell, CellPool, Run, RunChange, Trial
 
@@ -127,3 +135,17 @@ def test_refresh_pools_processes_runs_in_batches() -> None:
     assert [refresh_pools(max_runs=2) for _ in range(3)] == [2, 1, 0]
     stored, expected = read_both()
     assert stored == expected
+
+
+@pytest.mark.parametrize("is_pooled", [False, True])
+def test_sums_of_imported_runs_include_simulated_ones(is_pooled: bool) -> None:
+    for name in ("real", "simulated"):
+        end_run(name, {"pass": 1})
+        Run.objects.filter(imported=False).update(imported=True, simulated=name == "simulated")
+    end_run("own", {"pass": 1})
+    if is_pooled:
+        refresh_pools()
+    rows = sum_all_runs(NO_FILTER, simulated=False, imported=True).rows
+    assert {row["model_name"] for row in rows} == {"real", "simulated"}
+    assert list_choices(simulated=False, imported=True)["model"] == ("real", "simulated")
+    assert list_choices(simulated=False, imported=False)["model"] == ("own",)

@@ -94,6 +94,16 @@ class CauseLine:
         return {self.runs[start : start + _RUN_ID_BYTES] for start in range(0, len(self.runs), _RUN_ID_BYTES)}
 
 
+def select_kinds(*, simulated: bool, imported: bool) -> dict[str, bool]:
+    """Return conditions for `simulated` and `imported`, by the column of a run or pool.
+
+    Args:
+        simulated: True for runs of simulated models, False for runs of real models; ignored for imported runs.
+        imported: True for imported runs, simulated or not; False for the others.
+    """
+    return {"imported": True} if imported else {"simulated": simulated, "imported": False}
+
+
 @dataclass(frozen=True, slots=True)
 class CauseScope:
     """Scope of a count: which trials are counted.
@@ -114,7 +124,7 @@ class CauseScope:
     @property
     def kinds(self) -> dict[str, bool]:
         """Conditions for `simulated` and `imported`, by the column of a run or pool."""
-        return {"imported": True} if self.imported else {"simulated": self.simulated, "imported": False}
+        return select_kinds(simulated=self.simulated, imported=self.imported)
 
     def filter_runs(self) -> QuerySet[Run]:
         """Return the runs in scope that are not deleted.

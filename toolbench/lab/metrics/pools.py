@@ -16,7 +16,7 @@ from django.db import connection, transaction
 from django.db.models import BooleanField, Case, DecimalField, Exists, F, Max, Min, OuterRef, Q, QuerySet, Value, When
 
 from toolbench.evals.types import DRAWN
-from toolbench.lab.metrics.cause_pools import write_cause_pools
+from toolbench.lab.metrics.cause_pools import select_kinds, write_cause_pools
 from toolbench.lab.metrics.pool_version import ENDED, find_pool_version, read_usable_version
 from toolbench.lab.metrics.repeated_instances import RepeatedInstances, RepeatedSums, sum_repeated_instances
 from toolbench.lab.metrics.result_filter import CHOICE_COLUMNS, ResultFilter
@@ -86,10 +86,10 @@ def sum_all_runs(chosen: ResultFilter, *, simulated: bool, imported: bool) -> Ru
 
     Args:
         chosen: which configurations, scenarios and times to include.
-        simulated: True for runs of simulated models, False for the other runs.
-        imported: True for imported runs, False for the other runs.
+        simulated: True for runs of simulated models, False for the other runs; ignored for imported runs.
+        imported: True for imported runs, simulated or not; False for the other runs.
     """
-    scope = {"simulated": simulated, "imported": imported}
+    scope = select_kinds(simulated=simulated, imported=imported)
     version = None if chosen.has_time else read_usable_version()
     if version is not None:
         pooled_rows = [row for row in _load_pools(version, scope) if chosen.matches(row)]
@@ -105,8 +105,8 @@ def list_choices(*, simulated: bool, imported: bool, runs: Sequence[int] = ()) -
     """Return the names of the models, profiles, strategies and scenarios in runs, with one query.
 
     Args:
-        simulated: True for runs of simulated models, False for the other runs.
-        imported: True for imported runs, False for the other runs.
+        simulated: True for runs of simulated models, False for the other runs; ignored for imported runs.
+        imported: True for imported runs, simulated or not; False for the other runs.
         runs: ids of the runs to read, for which `simulated` and `imported` are ignored; () for all runs, except those
             of the playground.
 
@@ -120,7 +120,7 @@ def list_choices(*, simulated: bool, imported: bool, runs: Sequence[int] = ()) -
         # The condition on config__run changes no result. It keeps PostgreSQL from reading all configurations.
         rows = set(cells.filter(run__in=runs, config__run__in=runs).values_list(*cell_columns).distinct())
     else:
-        scope = {"simulated": simulated, "imported": imported}
+        scope = select_kinds(simulated=simulated, imported=imported)
         unpooled = cells.filter(run__in=Run.objects.filter(Run.COUNTED, pooled=False, **scope))
         pools = CellPool.objects.filter(**scope).order_by().values_list(*columns)
         rows = set(pools.union(unpooled.values_list(*cell_columns)))
@@ -192,7 +192,7 @@ def _sum_scope(chosen: ResultFilter, scope: Mapping[str, bool], *, without_poole
 
     Args:
         chosen: which configurations, scenarios and times to include.
-        scope: values of `simulated` and `imported`.
+        scope: result of `select_kinds`.
         without_pooled: whether to exclude pooled runs.
     """
     runs = Run.objects.filter(Run.COUNTED, deleted_at=None, **scope)
@@ -206,11 +206,11 @@ class _PoolCache:
 
     Attributes:
         version: None while nothing is cached.
-        rows: rows of the pools, by the values of `simulated` and `imported` in this order.
+        rows: rows of the pools by the items of the result of `select_kinds`.
     """
 
     version: UUID | None = None
-    rows: dict[tuple[bool, ...], list[SumRow]] = field(default_factory=dict)
+    rows: dict[tuple[tuple[str, bool], ...], list[SumRow]] = field(default_factory=dict)
 
 
 _cache = _PoolCache()
@@ -222,7 +222,7 @@ def _load_pools(version: UUID, scope: Mapping[str, bool]) -> list[SumRow]:
     cache = _cache
     if cache.version != version:
         cache = _cache = _PoolCache(version)
-    key = tuple(scope.values())
+    key = tuple(scope.items())
     if key not in cache.rows:
         cache.rows[key] = [_read_pool(dict(row)) for row in CellPool.objects.filter(**scope).values()]
     return cache.rows[key]
