@@ -100,6 +100,14 @@ def test_remove_due_bodies_has_one_rule_per_kind() -> None:
         assert trial.bodies_rule == f"{kind.label} after 30 days"
 
 
+@pytest.mark.parametrize("outcome", ["infra", "cancelled", "na"])
+def test_remove_due_bodies_names_the_outcomes_of_the_last_rule(outcome: str) -> None:
+    trial = make_old(outcome)
+    remove_due_bodies(RetentionPolicy({Kind.OTHER: 30}))
+    trial.refresh_from_db()
+    assert trial.bodies_rule == "Infrastructure errors, cancelled and not applicable trials after 30 days"
+
+
 def test_remove_due_bodies_counts_age_from_import_or_deletion() -> None:
     imported = make_old(days=400, run=make_run(imported=True))
     Run.objects.filter(pk=imported.run_id).update(created_at=timezone.now())

@@ -22,7 +22,7 @@ class RetentionRule(models.Model):
         IMPORTED = "imported", "Trials of imported runs"
         PASSED = "passed", "Passed trials"
         FAILED = "failed", "Failed trials"
-        OTHER = "other", "Infrastructure errors and cancelled trials"  # and trials that are not applicable
+        OTHER = "other", "Infrastructure errors, cancelled and not applicable trials"
 
     kind = models.CharField(max_length=12, choices=Kind, unique=True)
     days = models.PositiveIntegerField()
