@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from django.db.models import Q
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import Q, QuerySet
 
 from toolbench.evals.decisions.assessments import Assessment
 from toolbench.evals.decisions.choice import Decision, choose_config
@@ -131,14 +132,14 @@ def get_decide_page(query: DecideQuery) -> DecidePage:
     """
     version = find_candidate_version(query)
     page = _pages.get(version, replace(query, rows=""), lambda: _build_page(query, version))
+    shown_page = replace(page, query=replace(page.query, rows=query.rows))
+    shown_configs = _filter_promotable(row.candidate.config_id for row in shown_page.shown)
     in_scope = Run.COUNTED & Q(imported=False, simulated=query.demo)
     run_choices = Run.objects.filter(in_scope | Q(pk__in=query.runs), deleted_at=None)
-    shown_page = replace(page, query=replace(page.query, rows=query.rows))
-    return replace(
-        shown_page,
-        promotable=find_promotable(row.candidate.config_id for row in shown_page.shown),
-        runs=list_run_choices(run_choices, query.runs),
-    )
+    # The runs of the candidates are among the choices, so one query reads both.
+    runs = list_run_choices(run_choices.annotate(promotable=ArraySubquery(shown_configs)), query.runs)
+    promotable = getattr(runs[0], "promotable", None) if runs else None  # None also if no row is shown
+    return replace(shown_page, promotable=frozenset(promotable or ()), runs=runs)
 
 
 def _build_page(query: DecideQuery, version: UUID | None) -> DecidePage:
@@ -157,11 +158,12 @@ def _build_page(query: DecideQuery, version: UUID | None) -> DecidePage:
 
 
 def find_promotable(config_ids: Iterable[int]) -> frozenset[int]:
-    """Return the ids of the configurations that can be promoted, because their model is connected here.
+    """Return the ids of the configurations that can be promoted, because their model is connected here."""
+    return frozenset(_filter_promotable(config_ids))
 
-    The function sends one SQL query.
-    """
-    return frozenset(RunConfig.objects.filter(pk__in=config_ids, model__isnull=False).values_list("pk", flat=True))
+
+def _filter_promotable(config_ids: Iterable[int]) -> QuerySet[RunConfig, int]:
+    return RunConfig.objects.filter(pk__in=config_ids, model__isnull=False).order_by().values_list("pk", flat=True)
 
 
 def _find_runs_in_progress(rows: Iterable[DecideRow], decision: Decision) -> tuple[int, ...]:
