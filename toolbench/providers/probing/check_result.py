@@ -1,4 +1,4 @@
-"""Results of the checks of a probe, and the capabilities that they show together."""
+"""Results of a probe's checks, and the merge of the capabilities that they show."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,14 +13,14 @@ CheckOutcome = Literal["passed", "failed", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class ProbeCheck:
-    """Result of one check, stored as JSON with these names as keys.
+    """Result of one check, stored as a JSON object with the attribute names as keys.
 
     Attributes:
         slug: name of the check, as in `probes.CHECKS`.
         outcome: "unknown" if the check is inconclusive.
         sentence: the result in words.
-        learned: capabilities that the check shows, by their names in `Capabilities`. An inconclusive check shows none,
-            or those of its first requests.
+        learned: values of the capabilities that the check shows, by field of `Capabilities`. An inconclusive check has
+            none, or those that its first requests showed.
         exchanges: numbers of the exchanges on which the result is based.
         blocked: whether the endpoint cannot be probed at all, so that every other check would be inconclusive too.
     """
@@ -34,15 +34,15 @@ class ProbeCheck:
 
 
 def build_inconclusive(slug: str, error: ExchangeError | None, exchanges: tuple[int, ...] = ()) -> ProbeCheck:
-    """Build an inconclusive result, with the error as its reason; None stands for a missing answer."""
+    """Build an inconclusive result whose reason is the error; None means that there was no answer."""
     message = f"{error.message} ({error.code})" if error else "There was no answer."
     return ProbeCheck(slug, "unknown", f"Inconclusive: {message}", exchanges=exchanges)
 
 
 def merge_capabilities(checks: Iterable[ProbeCheck]) -> Capabilities:
-    """Return the capabilities that the checks show together.
+    """Merge the capabilities of several checks.
 
-    Lists of several checks are joined. Any other value of a later check replaces that of an earlier one.
+    Lists of one capability are joined without repeats. Of other values, that of the last check is used.
     """
     merged: JsonObject = {}
     for check in checks:

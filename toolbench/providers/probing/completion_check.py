@@ -18,27 +18,28 @@ async def check_completion(prober: Prober) -> ProbeCheck:
     if not prober.uses_chat:
         message = "Not checked: the method template needs an endpoint with chat completions."
         return ProbeCheck("completion", "failed", message, {"raw_completion": False})
-    numbers: tuple[int, ...] = ()
+    exchange_numbers: tuple[int, ...] = ()
     for name in ("completions", "llama"):
         wire = get_wire_format(name)
         encoded, _ = wire.encode({"prompt": "One, two, three,", "max_tokens": 8})
         reply = await prober.post_raw(encoded, wire.path)
-        numbers = (*numbers, reply.exchange_number)
+        exchange_numbers = (*exchange_numbers, reply.exchange_number)
         if _has_continuation(reply.payload):
             message = (
                 f"{wire.path} continues a raw prompt, so the method template can be used with a known text format."
             )
             learned: JsonObject = {"raw_completion": True, "prompt_endpoint": name}
-            return ProbeCheck("completion", "passed", message, learned, numbers)
+            return ProbeCheck("completion", "passed", message, learned, exchange_numbers)
         if reply.status not in (400, 404, 405, 422, 501):
-            return build_inconclusive("completion", reply.error, numbers)
+            return build_inconclusive("completion", reply.error, exchange_numbers)
     message = "The endpoint does not continue a raw prompt."
-    return ProbeCheck("completion", "failed", message, {"raw_completion": False}, numbers)
+    return ProbeCheck("completion", "failed", message, {"raw_completion": False}, exchange_numbers)
 
 
 def _has_continuation(payload: Any) -> bool:
-    """Return whether a response has a text in the field of OpenAI's or of llama.cpp's completions."""
+    """Return whether a response has the text of a completion: OpenAI's `choices[0].text` or llama.cpp's `content`."""
     body = get_object(payload)
     choices = body.get("choices")
-    first = choices[0] if isinstance(choices, list) and choices else None
-    return isinstance(first.get("text") if isinstance(first, dict) else body.get("content"), str)
+    first_choice = choices[0] if isinstance(choices, list) and choices else None
+    text = first_choice.get("text") if isinstance(first_choice, dict) else body.get("content")
+    return isinstance(text, str)

@@ -25,7 +25,7 @@ _LOOSE_FORMAT, _STRICT_FORMAT = (
     _build_schema_format(_VERDICT_SCHEMA, strict=True),
 )
 _GBNF_GRAMMAR, _LARK_GRAMMAR = 'root ::= "kestrel"', '%llguidance {}\nstart: "kestrel"'
-# Request fields by constraint, in order of preference. OpenAI enforces a schema only with strict.
+# Request fields by constraint, in order of preference. OpenAI enforces a schema only with `strict`.
 _FIELDS_BY_CONSTRAINT: dict[str, JsonObject] = {
     "grammar": {"grammar": _LARK_GRAMMAR},
     "gbnf": {"grammar": _GBNF_GRAMMAR},
@@ -41,28 +41,31 @@ _MESSAGES_FIELDS_BY_CONSTRAINT: dict[str, JsonObject] = {"output_config": {"resp
 
 
 async def check_constraints(prober: Prober) -> ProbeCheck:
-    """Check which constraints are enforced, with a question whose true answer they forbid.
+    """Check which constraints the endpoint enforces, with a question whose true answer they forbid.
 
-    Each constraint permits only "kestrel" as the answer to a question for the capital of Norway. If `response_format`
-    is enforced, a further request checks a pattern; without patterns the constraint is `plain_schema`.
+    Asked for the capital of Norway, the model may answer only "kestrel" or, with a schema, {"verdict": "kestrel"}. If
+    `response_format` is enforced, a further request checks a schema with a pattern; if the pattern is refused or
+    ignored, the result has `plain_schema` in place of `response_format`.
     """
     fields = _MESSAGES_FIELDS_BY_CONSTRAINT if prober.uses_messages else _FIELDS_BY_CONSTRAINT
     replies = {name: await _post_constrained(prober, field) for name, field in fields.items()}
-    numbers = tuple(reply.exchange_number for reply in replies.values())
+    exchange_numbers = tuple(reply.exchange_number for reply in replies.values())
     if all(map(_is_inconclusive, replies.values())):
-        return build_inconclusive("constraints", next(iter(replies.values())).error, numbers)
+        return build_inconclusive("constraints", next(iter(replies.values())).error, exchange_numbers)
     enforced = [name for name, reply in replies.items() if _is_enforced(reply)]
     description = "; ".join(
         f"{name}: {_describe_result(reply, is_enforced=name in enforced)}" for name, reply in replies.items()
     )
     if "response_format" in enforced:
         reply = await _post_constrained(prober, {"response_format": _build_schema_format(_PATTERN_SCHEMA)})
-        numbers = (*numbers, reply.exchange_number)
+        exchange_numbers = (*exchange_numbers, reply.exchange_number)
         if not _is_enforced(reply) and not _is_inconclusive(reply):
             enforced[enforced.index("response_format")] = "plain_schema"
-            description += f"; its patterns: {_describe_result(reply, is_enforced=False)}, so plain_schema"
+            description += (
+                f"; a pattern in response_format: {_describe_result(reply, is_enforced=False)}, so plain_schema"
+            )
     outcome: CheckOutcome = "passed" if enforced else "failed"
-    return ProbeCheck("constraints", outcome, f"{description}.", {"constrained": enforced}, numbers)
+    return ProbeCheck("constraints", outcome, f"{description}.", {"constrained": enforced}, exchange_numbers)
 
 
 async def _post_constrained(prober: Prober, field: JsonObject) -> PostResult:
@@ -74,7 +77,7 @@ def _is_enforced(reply: PostResult) -> bool:
 
 
 def _is_inconclusive(reply: PostResult) -> bool:
-    """Return whether a reply shows nothing: an infrastructure error, or a blank answer as of a truncated reasoning."""
+    """Return whether a reply is an infrastructure error or a blank answer, as after truncated reasoning."""
     return not reply.is_refused if reply.error is not None else is_blank(reply.text)
 
 
@@ -90,10 +93,12 @@ async def check_strict(prober: Prober) -> ProbeCheck:
     function = {"name": "probe_verdict", "description": "Takes a verdict.", "strict": True, "parameters": parameters}
     tool = {"type": "function", "function": function}
     reply = await prober.post({"messages": _QUESTION, "tools": [tool], prober.limit_name: 64})
-    numbers = (reply.exchange_number,)
+    exchange_numbers = (reply.exchange_number,)
     if reply.error is None:
-        return ProbeCheck("strict", "passed", "A tool marked strict is accepted.", {"supports_strict": True}, numbers)
+        return ProbeCheck(
+            "strict", "passed", "A tool marked strict is accepted.", {"supports_strict": True}, exchange_numbers
+        )
     if reply.error.infrastructure:
-        return build_inconclusive("strict", reply.error, numbers)
+        return build_inconclusive("strict", reply.error, exchange_numbers)
     message = f"A tool marked strict is refused: {reply.error.message}"
-    return ProbeCheck("strict", "failed", message, {"supports_strict": False}, numbers)
+    return ProbeCheck("strict", "failed", message, {"supports_strict": False}, exchange_numbers)

@@ -31,7 +31,7 @@ async def check_tools(prober: Prober) -> tuple[ProbeCheck, ProbeResult]:
     """Check whether the endpoint returns calls in their own field.
 
     Returns:
-        The result of the check, and that of its first request, which other checks use as well.
+        The result of the check, and the result of its first request, which other checks use as well.
     """
     result = await prober.ask(build_echo_request(prober.word))
     error, turn = result.error, result.turn
@@ -50,25 +50,29 @@ async def check_tools(prober: Prober) -> tuple[ProbeCheck, ProbeResult]:
 
 
 async def _check_without_call(prober: Prober, result: ProbeResult) -> ProbeCheck:
-    """Check whether a call is returned if tool_choice is required, else whether tools are dropped.
+    """Check whether a required call is made; if it is not, check whether the endpoint drops the tools.
 
-    The tools are dropped if the endpoint reports as many input tokens without them. Equal counts are evidence only
-    without a call, because some endpoints do not count tools.
+    Tools count as dropped if no call is made and the endpoint reports as many input tokens without tools as with them.
+    Equal counts alone are no evidence, because some endpoints do not count tools.
     """
     without_tools = await prober.ask(replace(build_echo_request(prober.word), tools=(), turns=1))
     required = await prober.ask(replace(build_echo_request(prober.word), policy={"tool_choice": "required"}, turns=1))
-    numbers = (*result.exchange_numbers, *without_tools.exchange_numbers, *required.exchange_numbers)
+    exchange_numbers = (*result.exchange_numbers, *without_tools.exchange_numbers, *required.exchange_numbers)
     if required.turn is not None and _has_native_call(required.turn):
         learned: JsonObject = {"supports_tool_use": True, "tools_field": "accepted", "tool_choice_values": ["required"]}
         message = "The model makes calls only if tool_choice is required; otherwise it answers with text."
-        return ProbeCheck("tools", "passed", message, learned, numbers)
+        return ProbeCheck("tools", "passed", message, learned, exchange_numbers)
     if required.error is not None:
-        return build_inconclusive("tools", required.error, numbers)
+        return build_inconclusive("tools", required.error, exchange_numbers)
     if has_equal_token_counts(result, without_tools):
         message = "The endpoint drops the tools: they add no tokens, and a required call is not made."
-        return ProbeCheck("tools", "failed", message, {"supports_tool_use": False, "tools_field": "dropped"}, numbers)
+        return ProbeCheck(
+            "tools", "failed", message, {"supports_tool_use": False, "tools_field": "dropped"}, exchange_numbers
+        )
     message = "The model answers with text, also if tool_choice is required."
-    return ProbeCheck("tools", "failed", message, {"supports_tool_use": False, "tools_field": "accepted"}, numbers)
+    return ProbeCheck(
+        "tools", "failed", message, {"supports_tool_use": False, "tools_field": "accepted"}, exchange_numbers
+    )
 
 
 def check_round_trip(result: ProbeResult) -> ProbeCheck:
@@ -78,18 +82,18 @@ def check_round_trip(result: ProbeResult) -> ProbeCheck:
         result: result of the first request of `check_tools`.
     """
     later_turns = [record for record in result.loop_result.turns if record.turn > 0]
-    numbers = result.exchange_numbers
+    exchange_numbers = result.exchange_numbers
     if not later_turns:
         return ProbeCheck("round_trip", "unknown", "Inconclusive: there was no call, so no result was sent.")
     if (error := later_turns[0].failure) is not None:
         if error.infrastructure:
-            return build_inconclusive("round_trip", error, numbers)
+            return build_inconclusive("round_trip", error, exchange_numbers)
         message = f"The endpoint refuses its own call with a result: {error.message}"
-        return ProbeCheck("round_trip", "failed", message, {}, numbers)
+        return ProbeCheck("round_trip", "failed", message, {}, exchange_numbers)
     final_answer = later_turns[-1].answer
     if final_answer is None or is_blank(final_answer.text):
-        return ProbeCheck("round_trip", "failed", "The answer to the result is empty.", {}, numbers)
-    return ProbeCheck("round_trip", "passed", "The model answered the result with text.", {}, numbers)
+        return ProbeCheck("round_trip", "failed", "The answer to the result is empty.", {}, exchange_numbers)
+    return ProbeCheck("round_trip", "passed", "The model answered the result with text.", {}, exchange_numbers)
 
 
 def has_equal_token_counts(with_tools: ProbeResult, without_tools: ProbeResult) -> bool:
@@ -114,14 +118,16 @@ def _judge_call(result: ProbeResult, word: str) -> ProbeCheck:
         message = "The answer calls another tool than probe_echo, or its arguments do not match the schema."
         return ProbeCheck("tools", "failed", message, learned, result.exchange_numbers)
     is_exact = arguments.get("value") == word
-    message = "The call is in tool_calls and its arguments are valid" + ("." if is_exact else ", with another value.")
+    message = "The call is in tool_calls and its arguments are valid" + (
+        "." if is_exact else ", but the value is not the requested one."
+    )
     return ProbeCheck("tools", "passed", message, learned, result.exchange_numbers)
 
 
 def _judge_error(error: ExchangeError | None, result: ProbeResult) -> ProbeCheck:
     """Return the result for a first answer that is an error or missing.
 
-    An error that refuses tools shows that they are unsupported. Any other error blocks the probe.
+    An error that refuses tools shows that they are unsupported. Any other error, or a missing answer, blocks the probe.
     """
     if error is None or not _refuses_tools(error):
         return replace(build_inconclusive("tools", error, result.exchange_numbers), blocked=True)
@@ -132,9 +138,9 @@ def _judge_error(error: ExchangeError | None, result: ProbeResult) -> ProbeCheck
 
 
 def _refuses_tools(error: ExchangeError) -> bool:
-    """Return whether the error refuses tools.
+    """Return whether the endpoint refuses the tools with this error.
 
-    Errors about the key, billing, rate limits, the server or an optional parameter do not.
+    An error about the key, billing, rate limits, the server or an optional parameter is no refusal of tools.
     """
     names_tools = any(word in error.message.lower() for word in _TOOL_WORDS)
     if list_refused_parameters(error, OPTIONAL_PARAMETERS):

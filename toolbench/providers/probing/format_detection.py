@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from toolbench.engine import formats
 from toolbench.engine.types import JsonObject
 
-_UNMARKED_FORMATS = ("json", "fenced_json")  # they have no start marker; on a tie they come first
+_UNMARKED_FORMATS = ("json", "fenced_json")  # no start marker; first in `_FORMATS`, so they win a tie
 _FORMATS = (
     *_UNMARKED_FORMATS,
     *(name for name in formats.list_format_names() if name not in (*_UNMARKED_FORMATS, formats.AUTO)),
@@ -21,8 +21,8 @@ _MAX_TEXT_CHARS_WITHOUT_TOOLS = 4000
 def detect_format(text: str, tools: Sequence[JsonObject]) -> str:
     """Return the format in which the text has calls of these tools, "" for none.
 
-    Of several formats, the one that assigns most characters of the text to calls is returned. Only the first
-    `MAX_TEXT_CHARS` characters are used.
+    Of several formats, the one whose calls have the most characters is returned. Only the first `MAX_TEXT_CHARS`
+    characters of the text are used.
 
     Args:
         text: the text of an answer.
@@ -38,8 +38,8 @@ def detect_format(text: str, tools: Sequence[JsonObject]) -> str:
 def detect_format_without_tools(text: str) -> str:
     """Return the format in which the text has calls of unknown tools, "" for none.
 
-    Each word of the text counts as a tool's name, up to `_MAX_NAMES` words. Only the first
-    `_MAX_TEXT_CHARS_WITHOUT_TOOLS` characters are used.
+    The first `_MAX_NAMES` different words of the text count as names of tools. Only the first
+    `_MAX_TEXT_CHARS_WITHOUT_TOOLS` characters of the text are used.
     """
     beginning = text[:_MAX_TEXT_CHARS_WITHOUT_TOOLS]
     words = list(dict.fromkeys(_NAME_PATTERN.findall(beginning)))[:_MAX_NAMES]

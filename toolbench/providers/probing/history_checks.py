@@ -21,28 +21,30 @@ _NOT_FOUND_CODES = ("not_found", "not_an_answer", "redirect_refused", "server_fa
 def check_dropped_tools(result: ProbeResult, result_without_tools: ProbeResult) -> ProbeCheck:
     """Check whether tools reach the prompt, by the endpoint's counts of input tokens and by calls.
 
-    Without counts the check is inconclusive, even if there is a call. Otherwise a call shows that the tools reached the
-    model, and equal counts without a call show that they did not.
+    If one of the counts is missing, the check is inconclusive, even with a call. Otherwise a call shows that the tools
+    reached the model, and equal counts without a call show that they did not.
 
     Args:
         result: result of a request with tools.
         result_without_tools: result of the same request without tools.
     """
-    numbers = (*result.exchange_numbers[:1], *result_without_tools.exchange_numbers)
+    exchange_numbers = (*result.exchange_numbers[:1], *result_without_tools.exchange_numbers)
     counts = [
         probe_result.turn.usage.input_tokens if probe_result.turn and probe_result.turn.usage else None
         for probe_result in (result, result_without_tools)
     ]
     if None in counts:
-        return ProbeCheck("dropped_tools", "unknown", "Inconclusive: the endpoint reports no tokens.", {}, numbers)
+        return ProbeCheck(
+            "dropped_tools", "unknown", "Inconclusive: the endpoint reports no tokens.", {}, exchange_numbers
+        )
     if result.turn and result.turn.method_used == "tool_use" and result.turn.calls:
         message = f"The model made a call, so tools reach it ({counts[0]} tokens with them, {counts[1]} without)."
-        return ProbeCheck("dropped_tools", "passed", message, {"tools_field": "accepted"}, numbers)
+        return ProbeCheck("dropped_tools", "passed", message, {"tools_field": "accepted"}, exchange_numbers)
     if has_equal_token_counts(result, result_without_tools):
         message = f"The tools seem to be dropped: {counts[0]} tokens with them and without, and no call."
-        return ProbeCheck("dropped_tools", "failed", message, exchanges=numbers)
+        return ProbeCheck("dropped_tools", "failed", message, exchanges=exchange_numbers)
     message = f"The tools reach the prompt: {counts[0]} tokens with them, {counts[1]} without."
-    return ProbeCheck("dropped_tools", "passed", message, {"tools_field": "accepted"}, numbers)
+    return ProbeCheck("dropped_tools", "passed", message, {"tools_field": "accepted"}, exchange_numbers)
 
 
 async def ask_without_tools(prober: Prober) -> ProbeResult:
@@ -62,36 +64,41 @@ def _build_history(call_id: str, content: str | None) -> tuple[Message, ...]:
 
 
 async def check_foreign_history(prober: Prober) -> ProbeCheck:
-    """Check whether the history may have ids of another endpoint, and content null beside calls.
+    """Check whether the history may have call ids of another endpoint, and content null beside calls.
 
     The cases of `_HISTORY_CASES` are tried in order until one is accepted.
     """
     request = ProbeRequest("", "Which colour was it? Answer in one word.", (ECHO_TOOL,))
-    numbers: tuple[int, ...] = ()
+    exchange_numbers: tuple[int, ...] = ()
     error: ExchangeError | None = None
     for call_id, content, learned, sentence in _HISTORY_CASES:
         result = await prober.ask(replace(request, history=_build_history(call_id, content)))
-        numbers = (*numbers, *result.exchange_numbers)
+        exchange_numbers = (*exchange_numbers, *result.exchange_numbers)
         error = result.error
         if error is None:
             outcome: CheckOutcome = "passed" if call_id == FOREIGN_ID and content is None else "failed"
-            return ProbeCheck("foreign_history", outcome, sentence, learned, numbers)
+            return ProbeCheck("foreign_history", outcome, sentence, learned, exchange_numbers)
         if error.infrastructure:
-            return build_inconclusive("foreign_history", error, numbers)
+            return build_inconclusive("foreign_history", error, exchange_numbers)
     sentence = f"A conversation with calls of another endpoint is refused: {error.message if error else ''}"
-    return ProbeCheck("foreign_history", "failed", sentence, {}, numbers)
+    return ProbeCheck("foreign_history", "failed", sentence, {}, exchange_numbers)
 
 
-# Call id, content beside the call, capabilities if the history is accepted, and the sentence for that.
+# Each case: call id, content beside the call, and the capabilities and the sentence for an accepted history.
 _HISTORY_CASES: tuple[tuple[str, str | None, JsonObject, str], ...] = (
-    (FOREIGN_ID, None, {"content_null_ok": True}, "Other ids and content null are accepted."),
+    (FOREIGN_ID, None, {"content_null_ok": True}, "Ids of another endpoint and content null are accepted."),
     (
         NINE_CHARACTER_ID,
         None,
         {"content_null_ok": True, "tool_id_pattern": NINE_CHARACTER_PATTERN},
         "Only ids of nine characters are accepted.",
     ),
-    (FOREIGN_ID, "", {"content_null_ok": False}, "Other ids are accepted, content null beside calls is not."),
+    (
+        FOREIGN_ID,
+        "",
+        {"content_null_ok": False},
+        "Ids of another endpoint are accepted, content null beside calls is not.",
+    ),
     (
         NINE_CHARACTER_ID,
         "",
@@ -122,33 +129,33 @@ async def check_midturn_system(prober: Prober) -> ProbeCheck:
     if error.infrastructure and error.status != 500:  # a refusal may have status 500, too
         return build_inconclusive("midturn_system", error, result.exchange_numbers)
     control = await prober.ask(ProbeRequest("Be brief.", "Which colour is the sky?", history=history[:2]))
-    numbers = (*result.exchange_numbers, *control.exchange_numbers)
+    exchange_numbers = (*result.exchange_numbers, *control.exchange_numbers)
     if control.error is not None:
-        return build_inconclusive("midturn_system", control.error, numbers)
+        return build_inconclusive("midturn_system", control.error, exchange_numbers)
     message = f"A request is refused because of a later system message: {error.message}"
-    return ProbeCheck("midturn_system", "failed", message, {"allows_midturn_system": False}, numbers)
+    return ProbeCheck("midturn_system", "failed", message, {"allows_midturn_system": False}, exchange_numbers)
 
 
 async def check_error_bodies(prober: Prober) -> ProbeCheck:
     """Check that an invalid request is refused with a status below 500 and a JSON body with a reason."""
     reply = await prober.post_raw({"messages": "this is no list"})
-    numbers = (reply.exchange_number,)
+    exchange_numbers = (reply.exchange_number,)
     if reply.status is None or reply.status in (401, 402, 403, 429):
-        return build_inconclusive("error_bodies", reply.error, numbers)
+        return build_inconclusive("error_bodies", reply.error, exchange_numbers)
     if reply.status < 400:
         message = f"An invalid request is answered with {reply.status}."
-        return ProbeCheck("error_bodies", "failed", message, exchanges=numbers)
+        return ProbeCheck("error_bodies", "failed", message, exchanges=exchange_numbers)
     has_reason = bool(find_message(reply.payload)) and not isinstance(reply.payload, str)
     if reply.status < 500 and has_reason:
         message = f"An invalid request is refused with {reply.status} and a reason."
-        return ProbeCheck("error_bodies", "passed", message, {}, numbers)
-    fault = "which means a failure of the server" if reply.status >= 500 else "without a reason in a JSON body"
-    message = f"An invalid request is refused with {reply.status}, {fault}."
-    return ProbeCheck("error_bodies", "failed", message, {}, numbers)
+        return ProbeCheck("error_bodies", "passed", message, {}, exchange_numbers)
+    problem = "which means a failure of the server" if reply.status >= 500 else "without a reason in a JSON body"
+    message = f"An invalid request is refused with {reply.status}, {problem}."
+    return ProbeCheck("error_bodies", "failed", message, {}, exchange_numbers)
 
 
 def check_reasoning(result: ProbeResult) -> ProbeCheck:
-    """Check where an answer has its reasoning, and whether the endpoint accepts it beside a call later."""
+    """Check where answers have reasoning, and whether the endpoint accepts the reasoning in the next request."""
     fields = {find_reasoning_field(parse_raw_message(step)) for step in result.exchanges} - {""}
     if not fields:
         message = "Inconclusive: no answer had reasoning."
@@ -168,9 +175,9 @@ def check_reasoning(result: ProbeResult) -> ProbeCheck:
 
 
 async def check_prefix(prober: Prober, tools: ProbeCheck, error: ExchangeError | None) -> ProbeCheck:
-    """Check whether there is an API at the address, else whether another prefix leads to it.
+    """Check whether the address is that of an API; if it is not, try the prefixes of `PREFIXES`.
 
-    A list of models shows that there is an API, also if it does not know the model of the endpoint.
+    A list of models shows that there is an API, even if the endpoint's model is not in the list.
 
     Args:
         prober: the prober.

@@ -42,7 +42,7 @@ AnyStep = ExchangeStep | ToolStep
 
 
 class ProbeLimitReachedError(Exception):
-    """Error for a request beyond the limit of a probe; it is not sent."""
+    """Error for a request that exceeds the limit of a probe and is therefore not sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class PostResult:
         exchange_number: number of the exchange, counted from 1 within the probe.
         status: the HTTP status, None if no response head arrived.
         error: the error, or None.
-        turn: the decoded answer; None with an error or if the request went to another path.
+        turn: the decoded answer; None with an error, or if the path is not that of the endpoint's wire format.
         payload: JSON of the response's body, None if it is not JSON.
     """
 
@@ -145,10 +145,10 @@ class Prober:
         clock: returns seconds.
         word: the word that the endpoint has to repeat.
         check_slug: slug of the running check; the caller sets it.
-        limit_name: name of the token limit that the endpoint accepts.
+        limit_name: name of the parameter for the token limit.
         exchanges: all exchanges so far, in order.
         max_requests: number of requests that the probe may send, with retries; None for no limit.
-        sent_requests: number of requests so far, with retries.
+        sent_requests: number of requests so far, with retries and those of earlier executions of the probe.
     """
 
     endpoint: Endpoint
@@ -166,11 +166,11 @@ class Prober:
     async def ask(self, request: ProbeRequest) -> ProbeResult:
         """Send a request through the loop.
 
-        If the endpoint requires the newer name of the token limit, send the request again with that name.
+        If an error names the newer parameter for the token limit, send the request again with that parameter.
         """
         result = await self._ask(request)
-        is_unused = self.limit_name == DEFAULT_LIMIT_NAME and NEWER_LIMIT_NAME not in request.options
-        if is_unused and result.error and NEWER_LIMIT_NAME in result.error.message:
+        is_newer_name_unused = self.limit_name == DEFAULT_LIMIT_NAME and NEWER_LIMIT_NAME not in request.options
+        if is_newer_name_unused and result.error and NEWER_LIMIT_NAME in result.error.message:
             self.limit_name = NEWER_LIMIT_NAME
             result = await self._ask(request)
         return result
@@ -231,7 +231,7 @@ class Prober:
 
         Args:
             body: the body without the model, which is added.
-            path: path after the API prefix; "" for that of the endpoint's wire format.
+            path: path after the API prefix, or with a leading slash after the base URL; "" for that of the wire format.
         """
         return await self._post({"model": self.endpoint.model, **body}, path or self.wire.path)
 
@@ -263,7 +263,7 @@ class Prober:
         """Wait until the next request is permitted, and count it.
 
         Raises:
-            ProbeLimitReachedError: the probe has sent `max_requests`.
+            ProbeLimitReachedError: the probe has sent `max_requests` requests.
         """
         if self.max_requests is not None and self.sent_requests >= self.max_requests:
             raise ProbeLimitReachedError

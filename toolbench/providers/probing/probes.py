@@ -34,13 +34,13 @@ RunCheck = Callable[[Prober], Awaitable[ProbeCheck]]
 
 @dataclass(frozen=True, slots=True)
 class CheckDefinition:
-    """Definition of a check.
+    """Check of a conformance probe.
 
     Attributes:
         slug: name of the check in stored probes.
         title: name of the check on pages.
-        run: sends the check's requests and returns its result; None for a check that the probe calls itself, because
-            other checks need its requests or it needs theirs.
+        run: sends the check's requests and returns its result; None for a check that
+            `probe_conformance` calls itself, because it shares requests with other checks.
     """
 
     slug: str
@@ -79,7 +79,7 @@ CHECKS = (
     CheckDefinition("reasoning_replay", "Reasoning in later requests"),
 )
 TITLES = {definition.slug: definition.title for definition in CHECKS}
-# These checks have results of their own if the endpoint does not answer; the others are not checked then.
+# If the endpoint does not answer, these checks have results nevertheless; the others are not checked.
 _CHECKED_WITHOUT_ANSWER = ("prefix", "tools", "round_trip")
 
 
@@ -125,14 +125,14 @@ async def probe_conformance(prober: Prober, seconds: float = MAX_PROBE_SECONDS) 
 
 
 def _add_limit_name(check: ProbeCheck, prober: Prober) -> ProbeCheck:
-    """Return the check, with the name of the token limit as a capability if it is the newer one."""
+    """Return the check; if the endpoint needs the newer parameter for the token limit, add that as a capability."""
     if prober.limit_name == DEFAULT_LIMIT_NAME or check.blocked:
         return check
     return replace(check, learned={**check.learned, "limit_name": prober.limit_name})
 
 
 async def _run_comparison_checks(prober: Prober, result: ProbeResult, deadline: float) -> AsyncIterator[ProbeCheck]:
-    """Run the checks that use the result of the probe's first request."""
+    """Run the checks of dropped tools, streams and reasoning, which use the result of the probe's first request."""
 
     async def check_dropped_tools(prober: Prober) -> ProbeCheck:
         return history_checks.check_dropped_tools(result, await history_checks.ask_without_tools(prober))

@@ -17,6 +17,7 @@ _BUDGET_PAIR = (
 )
 
 ValuePair = tuple[JsonObject, JsonObject]  # fields with an invalid value, fields with a valid one
+# By parameter, in the order tried.
 _PAIRS: Mapping[str, ValuePair] = {
     "reasoning_effort": ({"reasoning_effort": "sideways"}, {"reasoning_effort": "low"}),
     "reasoning.effort": ({"reasoning": {"effort": "sideways"}}, {"reasoning": {"effort": "low"}}),
@@ -31,22 +32,22 @@ _MESSAGES_PAIRS: Mapping[str, ValuePair] = {
 async def check_effort(prober: Prober) -> ProbeCheck:
     """Find the first parameter in which the endpoint refuses an invalid value and accepts a valid one."""
     pairs = _MESSAGES_PAIRS if prober.uses_messages else _PAIRS
-    numbers: tuple[int, ...] = ()
+    exchange_numbers: tuple[int, ...] = ()
     ignored_count = 0
     for name, (invalid_fields, valid_fields) in pairs.items():
         invalid = await prober.post({"messages": _QUESTION, **invalid_fields, prober.limit_name: MAX_ANSWER_TOKENS})
-        numbers = (*numbers, invalid.exchange_number)
+        exchange_numbers = (*exchange_numbers, invalid.exchange_number)
         if invalid.error is not None and not invalid.is_refused:
-            return build_inconclusive("effort", invalid.error, numbers)
+            return build_inconclusive("effort", invalid.error, exchange_numbers)
         ignored_count += invalid.error is None
         if not invalid.is_refused:
             continue
         valid = await prober.post({"messages": _QUESTION, **valid_fields, prober.limit_name: MAX_ANSWER_TOKENS})
-        numbers = (*numbers, valid.exchange_number)
+        exchange_numbers = (*exchange_numbers, valid.exchange_number)
         if valid.error is None:
             message = f"The endpoint reads {name}: it refuses an invalid value and accepts a valid one."
-            return ProbeCheck("effort", "passed", message, {"effort_name": name}, numbers)
+            return ProbeCheck("effort", "passed", message, {"effort_name": name}, exchange_numbers)
     if ignored_count:
         message = "The endpoint ignores the effort: it accepts invalid values."
-        return ProbeCheck("effort", "failed", message, {"ignores": ["reasoning_effort"]}, numbers)
-    return ProbeCheck("effort", "failed", "The endpoint refuses every parameter for the effort.", {}, numbers)
+        return ProbeCheck("effort", "failed", message, {"ignores": ["reasoning_effort"]}, exchange_numbers)
+    return ProbeCheck("effort", "failed", "The endpoint refuses every parameter for the effort.", {}, exchange_numbers)

@@ -8,7 +8,7 @@ from toolbench.providers.probing.first_use_checks import build_echo_request
 from toolbench.providers.probing.prober import ECHO_TOOL, PING_TOOL, Prober, ProbeRequest, ProbeResult
 
 UNICODE_TEXT = 'naïve 東京 🦜 "quoted" back\\slash'
-UNFORCED_CHANGE = "forced_choice_to_auto"  # change that a wire format makes for models without forced choice
+UNFORCED_CHANGE = "forced_choice_to_auto"  # the Messages format makes this change for models without forced choice
 _HELLO_REQUEST = ProbeRequest("", "Say hello.", (PING_TOOL, ECHO_TOOL))
 _TWO_CALLS_REQUEST = ProbeRequest(
     'In your FIRST message make both calls at once: probe_echo {"value": "red"} and probe_echo {"value": "blue"}.',
@@ -42,30 +42,30 @@ async def check_choice_named(prober: Prober) -> ProbeCheck:
     return _judge_choice("named", result, is_honoured=is_honoured, violation="tool_choice with a name has no effect.")
 
 
-def _judge_choice(value: str, result: ProbeResult, *, is_honoured: bool, violation: str) -> ProbeCheck:
-    """Return the result of the check of a tool_choice value.
+def _judge_choice(choice: str, result: ProbeResult, *, is_honoured: bool, violation: str) -> ProbeCheck:
+    """Return the result of a check of tool_choice.
 
     Args:
-        value: the value: none, required or named.
+        choice: none, required or named.
         result: result of the request.
-        is_honoured: whether the answer obeys the value.
-        violation: sentence of the check if the answer does not.
+        is_honoured: whether the answer obeys tool_choice.
+        violation: sentence of the check if the answer does not obey.
     """
-    slug = f"tool_choice_{value}"
+    slug = f"tool_choice_{choice}"
     if result.error is not None:
-        return _judge_refusal(slug, result, f"tool_choice {value}")
+        return _judge_refusal(slug, result, f"tool_choice {choice}")
     if not is_honoured:
         was_unforced = any(
             change.name == UNFORCED_CHANGE for step in result.exchanges for change in step.request.changes
         )
         message = "The model does not support a forced choice, so auto was sent." if was_unforced else violation
         return ProbeCheck(slug, "failed", message, {}, result.exchange_numbers)
-    message = f"tool_choice {value} is honoured."
-    return ProbeCheck(slug, "passed", message, {"tool_choice_values": [value]}, result.exchange_numbers)
+    message = f"tool_choice {choice} is honoured."
+    return ProbeCheck(slug, "passed", message, {"tool_choice_values": [choice]}, result.exchange_numbers)
 
 
 async def check_parallel(prober: Prober) -> ProbeCheck:
-    """Check that an answer has several calls, but only one if parallel_tool_calls is false.
+    """Check that an answer has several calls, but at most one if parallel_tool_calls is false.
 
     The prompt asks for two calls.
     """
@@ -76,19 +76,21 @@ async def check_parallel(prober: Prober) -> ProbeCheck:
         message = "Inconclusive: the model made no call."
         return ProbeCheck("parallel", "unknown", message, exchanges=allowed.exchange_numbers)
     forbidden = await prober.ask(replace(_TWO_CALLS_REQUEST, options={"parallel_tool_calls": False}))
-    numbers = (*allowed.exchange_numbers, *forbidden.exchange_numbers)
+    exchange_numbers = (*allowed.exchange_numbers, *forbidden.exchange_numbers)
     has_more_than_one = _count_calls(allowed) > 1
     learned: JsonObject = {"supports_parallel_tools": has_more_than_one}
     if forbidden.error is not None:
         refusal = _judge_refusal("parallel", forbidden, "parallel_tool_calls false")
-        return replace(refusal, learned=learned, exchanges=numbers)
+        return replace(refusal, learned=learned, exchanges=exchange_numbers)
     if _count_calls(forbidden) > 1:
         message = "An answer has several calls although parallel_tool_calls is false."
-        return ProbeCheck("parallel", "failed", message, {**learned, "ignores": ["parallel_tool_calls"]}, numbers)
+        return ProbeCheck(
+            "parallel", "failed", message, {**learned, "ignores": ["parallel_tool_calls"]}, exchange_numbers
+        )
     message = (
         "An answer has several calls only if they are allowed." if has_more_than_one else "Every answer has one call."
     )
-    return ProbeCheck("parallel", "passed" if has_more_than_one else "failed", message, learned, numbers)
+    return ProbeCheck("parallel", "passed" if has_more_than_one else "failed", message, learned, exchange_numbers)
 
 
 async def check_empty_arguments(prober: Prober) -> ProbeCheck:
@@ -119,7 +121,7 @@ async def check_unicode(prober: Prober) -> ProbeCheck:
         message = "Inconclusive: the model did not make the call."
         return ProbeCheck("unicode", "unknown", message, exchanges=result.exchange_numbers)
     is_unchanged = arguments.get("value") == UNICODE_TEXT
-    message = "Every character is unchanged." if is_unchanged else "The value has other characters."
+    message = "Every character is unchanged." if is_unchanged else "Characters of the value are changed."
     return ProbeCheck("unicode", "passed" if is_unchanged else "failed", message, {}, result.exchange_numbers)
 
 

@@ -14,6 +14,7 @@ MANY_TOOLS = 129  # one more than OpenAI's limit
 LONG_NAME_CHARS = 65  # one more than OpenAI's limit
 MAX_ROUNDS = 5  # requests of `check_keywords` with keywords in their schema
 _DOTTED_NAME, _LONG_NAME = "probe.echo", "probe_".ljust(LONG_NAME_CHARS, "e")
+# Such as ^[a-zA-Z0-9_-]{1,64}$ in the text of an error.
 _PATTERN_IN_ERROR = re.compile(r"\^(?:\[[^\[\]\s]+\](?:\{\d{1,4}(?:,\d{0,4})?\}|[+*?])?){1,4}\$")
 _REJECTION_CODES = ("request_rejected", "unprocessable")
 _TEXT_SCHEMA: JsonObject = {"type": "string"}
@@ -44,32 +45,36 @@ async def check_names(prober: Prober) -> ProbeCheck:
     The pattern for names is the one that a refusal quotes, else one that follows from the refused names.
     """
     replies = {name: await _post_tools(prober, _build_function(name)) for name in (_DOTTED_NAME, _LONG_NAME)}
-    numbers = tuple(reply.exchange_number for reply in replies.values())
-    refused = [name for name, reply in replies.items() if reply.error is not None]
-    if not refused:
+    exchange_numbers = tuple(reply.exchange_number for reply in replies.values())
+    refused_names = [name for name, reply in replies.items() if reply.error is not None]
+    if not refused_names:
         message = f"A tool's name may have a dot and {LONG_NAME_CHARS} characters."
-        return ProbeCheck("names", "passed", message, exchanges=numbers)
-    if inconclusive := await _find_other_error("names", prober, [replies[name] for name in refused]):
+        return ProbeCheck("names", "passed", message, exchanges=exchange_numbers)
+    if inconclusive := await _find_other_error("names", prober, [replies[name] for name in refused_names]):
         return inconclusive
-    pattern = _find_pattern([replies[name] for name in refused], refused)
-    if not pattern and _LONG_NAME in refused:
+    pattern = _find_pattern([replies[name] for name in refused_names], refused_names)
+    if not pattern and _LONG_NAME in refused_names:
         shorter = await _post_tools(prober, _build_function(_LONG_NAME[:-1]))
-        numbers = (*numbers, shorter.exchange_number)
+        exchange_numbers = (*exchange_numbers, shorter.exchange_number)
         if shorter.error is not None:
             message = f"A tool's name of {LONG_NAME_CHARS} characters is refused; the limit is unknown."
-            return ProbeCheck("names", "failed", message, exchanges=numbers)
+            return ProbeCheck("names", "failed", message, exchanges=exchange_numbers)
     features = " or ".join(
-        {_DOTTED_NAME: "a dot", _LONG_NAME: f"{LONG_NAME_CHARS} characters"}[name] for name in refused
+        {_DOTTED_NAME: "a dot", _LONG_NAME: f"{LONG_NAME_CHARS} characters"}[name] for name in refused_names
     )
-    characters = "[a-zA-Z0-9_-]" if _DOTTED_NAME in refused else "[a-zA-Z0-9_.-]"
-    pattern = pattern or f"^{characters}{f'{{1,{LONG_NAME_CHARS - 1}}}' if _LONG_NAME in refused else '+'}$"
+    characters = "[a-zA-Z0-9_-]" if _DOTTED_NAME in refused_names else "[a-zA-Z0-9_.-]"
+    pattern = pattern or f"^{characters}{f'{{1,{LONG_NAME_CHARS - 1}}}' if _LONG_NAME in refused_names else '+'}$"
     return ProbeCheck(
-        "names", "failed", f"The endpoint refuses a tool's name with {features}.", {"name_pattern": pattern}, numbers
+        "names",
+        "failed",
+        f"The endpoint refuses a tool's name with {features}.",
+        {"name_pattern": pattern},
+        exchange_numbers,
     )
 
 
-def _find_pattern(replies: Sequence[PostResult], refused: Sequence[str]) -> str:
-    """Return a pattern quoted by a refusal that excludes the refused names, but not that of `ECHO_TOOL`; "" for none.
+def _find_pattern(replies: Sequence[PostResult], refused_names: Sequence[str]) -> str:
+    """Return the first quoted pattern that excludes the refused names and matches that of `ECHO_TOOL`, "" for none.
 
     Only patterns of character classes and counts are used, so that an endpoint's text cannot cause a slow search.
     """
@@ -78,7 +83,7 @@ def _find_pattern(replies: Sequence[PostResult], refused: Sequence[str]) -> str:
             pattern = re.compile(quoted)
         except re.error:
             continue
-        if pattern.search(ECHO_TOOL.name) and not any(pattern.search(name) for name in refused):
+        if pattern.search(ECHO_TOOL.name) and not any(pattern.search(name) for name in refused_names):
             return str(quoted)
     return ""
 
@@ -86,13 +91,15 @@ def _find_pattern(replies: Sequence[PostResult], refused: Sequence[str]) -> str:
 async def check_max_tools(prober: Prober) -> ProbeCheck:
     """Check how many tools one request may have, starting with `MANY_TOOLS`.
 
-    If these are refused, the limit is the greatest number below `MANY_TOOLS` that the refusal states, else
+    If the endpoint refuses them, the limit is the greatest number below `MANY_TOOLS` that the refusal states, else
     `MANY_TOOLS` - 1. The limit is reported only if the endpoint accepts that many tools and refuses one more.
     """
     reply = await _post_tools(prober, *_build_functions(MANY_TOOLS))
-    numbers: tuple[int, ...] = (reply.exchange_number,)
+    exchange_numbers: tuple[int, ...] = (reply.exchange_number,)
     if reply.error is None:
-        return ProbeCheck("max_tools", "passed", f"{MANY_TOOLS} tools in one request are accepted.", exchanges=numbers)
+        return ProbeCheck(
+            "max_tools", "passed", f"{MANY_TOOLS} tools in one request are accepted.", exchanges=exchange_numbers
+        )
     if inconclusive := await _find_other_error("max_tools", prober, [reply]):
         return inconclusive
     stated = [int(number) for number in re.findall(r"\d+", _join_error_text(reply)) if 0 < int(number) < MANY_TOOLS]
@@ -103,12 +110,12 @@ async def check_max_tools(prober: Prober) -> ProbeCheck:
         if at_limit.error is None and max_tools + 1 < MANY_TOOLS
         else reply
     )
-    numbers = tuple(dict.fromkeys((*numbers, at_limit.exchange_number, above_limit.exchange_number)))
+    exchange_numbers = tuple(dict.fromkeys((*exchange_numbers, at_limit.exchange_number, above_limit.exchange_number)))
     if at_limit.error is not None or not _is_rejected(above_limit):
         message = f"{MANY_TOOLS} tools in one request are refused; the limit is unknown."
-        return ProbeCheck("max_tools", "failed", message, exchanges=numbers)
+        return ProbeCheck("max_tools", "failed", message, exchanges=exchange_numbers)
     message = f"{max_tools} tools in one request are accepted, one more is refused."
-    return ProbeCheck("max_tools", "failed", message, {"max_tools": max_tools}, numbers)
+    return ProbeCheck("max_tools", "failed", message, {"max_tools": max_tools}, exchange_numbers)
 
 
 async def check_keywords(prober: Prober) -> ProbeCheck:
@@ -117,28 +124,28 @@ async def check_keywords(prober: Prober) -> ProbeCheck:
     A schema with all keywords is sent first. Keywords that a refusal names are removed before the next request. At most
     `MAX_ROUNDS` such requests are sent.
     """
-    remaining, refused, numbers = dict(_SCHEMA_BY_KEYWORD), list[str](), tuple[int, ...]()
+    remaining, refused_keywords, exchange_numbers = dict(_SCHEMA_BY_KEYWORD), list[str](), tuple[int, ...]()
     for _ in range(MAX_ROUNDS):
         reply = await _post_tools(prober, _build_function_with_properties(remaining))
-        numbers = (*numbers, reply.exchange_number)
+        exchange_numbers = (*exchange_numbers, reply.exchange_number)
         if reply.error is None:
             break
-        if not refused and (inconclusive := await _find_other_error("keywords", prober, [reply])):
+        if not refused_keywords and (inconclusive := await _find_other_error("keywords", prober, [reply])):
             return inconclusive
         error_text = _join_error_text(reply) if _is_rejected(reply) else ""
         named_keywords = [keyword for keyword in remaining if _mentions_keyword(error_text, keyword)]
         if not named_keywords or len(named_keywords) == len(remaining):
             break
-        refused += named_keywords
+        refused_keywords += named_keywords
         remaining = {keyword: schema for keyword, schema in remaining.items() if keyword not in named_keywords}
-    if refused:
-        message = f"The endpoint refuses these keywords in a tool's schema: {', '.join(refused)}."
-        return ProbeCheck("keywords", "failed", message, {"schema_dialect": refused}, numbers)
+    if refused_keywords:
+        message = f"The endpoint refuses these keywords in a tool's schema: {', '.join(refused_keywords)}."
+        return ProbeCheck("keywords", "failed", message, {"schema_dialect": refused_keywords}, exchange_numbers)
     if reply.error is not None:
         message = f"A schema with {len(remaining)} keywords is refused without naming one: {reply.error.message}"
-        return ProbeCheck("keywords", "failed", message, exchanges=numbers)
+        return ProbeCheck("keywords", "failed", message, exchanges=exchange_numbers)
     message = f"The endpoint accepts these keywords in a tool's schema: {', '.join(remaining)}."
-    return ProbeCheck("keywords", "passed", message, {"schema_dialect": []}, numbers)
+    return ProbeCheck("keywords", "passed", message, {"schema_dialect": []}, exchange_numbers)
 
 
 def _mentions_keyword(message: str, keyword: str) -> bool:
@@ -151,12 +158,16 @@ async def _find_other_error(slug: str, prober: Prober, replies: Sequence[PostRes
 
     This is so if one of the errors is not a refusal of the request, or if the endpoint refuses a plain tool, too.
     """
-    numbers = tuple(reply.exchange_number for reply in replies)
+    exchange_numbers = tuple(reply.exchange_number for reply in replies)
     for reply in replies:
         if not _is_rejected(reply):
-            return build_inconclusive(slug, reply.error, numbers)
+            return build_inconclusive(slug, reply.error, exchange_numbers)
     plain = await _post_tools(prober, _build_function(ECHO_TOOL.name))
-    return build_inconclusive(slug, plain.error, (*numbers, plain.exchange_number)) if plain.error is not None else None
+    return (
+        build_inconclusive(slug, plain.error, (*exchange_numbers, plain.exchange_number))
+        if plain.error is not None
+        else None
+    )
 
 
 def _is_rejected(reply: PostResult) -> bool:
