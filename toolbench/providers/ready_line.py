@@ -18,7 +18,7 @@ class ServerStartError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ReadyLine:
-    """JSON line that a local server or the gateway prints when it serves.
+    """JSON line that a local server or the gateway prints when it is ready.
 
     Attributes:
         name: name of the server.
@@ -38,7 +38,7 @@ class ReadyLine:
 
 
 def parse_port(text: str) -> int:
-    """Return the value of an option `--port`, for `add_argument(type=…)`; argparse exits with 2 for an invalid one.
+    """Parse the value of an option `--port`; use it as `type` of `add_argument`.
 
     Raises:
         ArgumentTypeError: the text is no whole number from 0, which selects a free port, to MAX_PORT.

@@ -91,8 +91,8 @@ class Recording:
 
     Attributes:
         exchanges: the attempts in the order sent.
-        stop_reason: reason for which Toolbench ended the trial, None if it did not.
-        stopped_in_tools: whether Toolbench ended the trial while tools ran.
+        stop_reason: reason why Toolbench stopped the trial, None if it did not.
+        stopped_in_tools: whether Toolbench stopped the trial while tools ran.
         has_original_plan: whether the trial is replayed with its original plan. The truncated body of a failed exchange
             is then replayed as that failure. Any other truncated body ends the replay.
     """
@@ -174,7 +174,7 @@ class RecordedTransport(httpx.AsyncBaseTransport):
         """Check that the stored response is also the response to this request.
 
         Raises:
-            NotRecordedError: it may not be.
+            NotRecordedError: this request could have another response, or the stored one is truncated.
         """
         if stored.request != body and not (stored.is_masked and _is_same_but_masked(stored.request, body)):
             differing = _find_differing_fields(stored.request, body)
@@ -210,7 +210,7 @@ class RecordedTransport(httpx.AsyncBaseTransport):
 class _RecordedBody(httpx.AsyncByteStream):
     """Stored body as a stream of the chunks in which it arrived.
 
-    The stored exception, if any, is raised at its end.
+    The stored exception, if any, is raised after the last chunk.
     """
 
     stored: StoredExchange
@@ -228,10 +228,10 @@ class _RecordedBody(httpx.AsyncByteStream):
 
 
 def _find_exception(stored: StoredExchange) -> httpx.HTTPError | None:
-    """Return the exception that ended the exchange, or None.
+    """Return the exception that ended the exchange.
 
     Returns:
-        None if no exception ended it, or if status and body show the error.
+        None if no exception ended it, or if the error follows from status and body.
     """
     error = stored.error
     if error is None or error.code not in _EXCEPTION_BY_CODE or (stored.status or 0) >= 300:
@@ -277,7 +277,7 @@ class _VirtualTimeSelector(DefaultSelector):
         """Move the clock by `timeout` seconds and return the events that are ready.
 
         Raises:
-            RuntimeError: no timeout is scheduled, so the loop would wait for ever.
+            RuntimeError: `timeout` is None: nothing is scheduled, so the loop would wait for ever.
         """
         if timeout is None:
             raise RuntimeError("the replay would wait for ever")

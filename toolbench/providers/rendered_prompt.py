@@ -1,4 +1,4 @@
-"""Requests for the prompt that a llama.cpp server renders from a request."""
+"""Request for the prompt that a llama.cpp server renders from messages and tools."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ async def fetch_rendered_prompt(
     """
     body = {"messages": list(messages)} | ({"tools": list(tools)} if tools else {})
     try:
-        payload = await request_json(endpoint, "/apply-template", encode_json(body))  # a route without API prefix
+        payload = await request_json(endpoint, "/apply-template", encode_json(body))  # the slash omits the API prefix
     except ProviderRequestError:
         return None
     prompt = payload.get("prompt") if isinstance(payload, dict) else None

@@ -123,8 +123,8 @@ ReplyScript = Iterable[ScriptedReply] | Callable[[ReceivedRequest], ScriptedRepl
 class ScriptedServer:
     """Server on this machine that sends scripted replies.
 
-    It runs in threads of its own from `start` to `stop`. The script is a list of replies, sent in order of arrival, or
-    a function of the request. After the last reply of a list, every request gets status 400.
+    It runs in threads of its own from `start` to `stop`. The script is a list of replies, one for each request in
+    order of arrival, or a function of the request. After the last reply of a list, every request gets status 400.
 
     Attributes:
         seen: requests received so far, in order.
@@ -224,6 +224,7 @@ class _ConnectionHandler(socketserver.StreamRequestHandler):
         """Answer the requests of one connection until a reply or the client ends it."""
         provider = cast(_TcpServer, self.server).provider
         provider.connections += 1
+        # A TLS client gets an error at once; reading a line would wait for a line break.
         if cast(BufferedReader, self.rfile).peek(1).startswith(_TLS_HANDSHAKE_BYTE):
             self.rfile.read1()
             self.wfile.write(b"HTTP/1.1 400 Not HTTP\r\nconnection: close\r\n\r\n")

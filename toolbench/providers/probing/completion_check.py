@@ -37,7 +37,10 @@ async def check_completion(prober: Prober) -> ProbeCheck:
 
 
 def _has_continuation(payload: Any) -> bool:
-    """Return whether a response has the text of a completion: OpenAI's `choices[0].text` or llama.cpp's `content`."""
+    """Return whether a response has the text of a completion.
+
+    OpenAI has it in `choices[0].text`, llama.cpp in `content`.
+    """
     body = get_object(payload)
     choices = body.get("choices")
     first_choice = choices[0] if isinstance(choices, list) and choices else None

@@ -155,7 +155,7 @@ async def check_error_bodies(prober: Prober) -> ProbeCheck:
 
 
 def check_reasoning(result: ProbeResult) -> ProbeCheck:
-    """Check where answers have reasoning, and whether the endpoint accepts the reasoning in the next request."""
+    """Check where answers have reasoning, and whether the endpoint accepts it in the next request."""
     fields = {find_reasoning_field(parse_raw_message(step)) for step in result.exchanges} - {""}
     if not fields:
         message = "Inconclusive: no answer had reasoning."

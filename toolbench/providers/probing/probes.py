@@ -39,8 +39,8 @@ class CheckDefinition:
     Attributes:
         slug: name of the check in stored probes.
         title: name of the check on pages.
-        run: sends the check's requests and returns its result; None for a check that
-            `probe_conformance` calls itself, because it shares requests with other checks.
+        run: sends the check's requests and returns its result; None for a check that `probe_conformance`
+            calls itself, because it shares requests with other checks.
     """
 
     slug: str
@@ -125,14 +125,14 @@ async def probe_conformance(prober: Prober, seconds: float = MAX_PROBE_SECONDS) 
 
 
 def _add_limit_name(check: ProbeCheck, prober: Prober) -> ProbeCheck:
-    """Return the check; if the endpoint needs the newer parameter for the token limit, add that as a capability."""
+    """Add the parameter for the token limit to the check's capabilities if it is the newer one."""
     if prober.limit_name == DEFAULT_LIMIT_NAME or check.blocked:
         return check
     return replace(check, learned={**check.learned, "limit_name": prober.limit_name})
 
 
 async def _run_comparison_checks(prober: Prober, result: ProbeResult, deadline: float) -> AsyncIterator[ProbeCheck]:
-    """Run the checks of dropped tools, streams and reasoning, which use the result of the probe's first request."""
+    """Run the checks of tools, streams and reasoning that use the result of the first request."""
 
     async def check_dropped_tools(prober: Prober) -> ProbeCheck:
         return history_checks.check_dropped_tools(result, await history_checks.ask_without_tools(prober))

@@ -74,9 +74,10 @@ async def check_names(prober: Prober) -> ProbeCheck:
 
 
 def _find_pattern(replies: Sequence[PostResult], refused_names: Sequence[str]) -> str:
-    """Return the first quoted pattern that excludes the refused names and matches that of `ECHO_TOOL`, "" for none.
+    """Return the first pattern in the errors that explains the refusals, "" for none.
 
-    Only patterns of character classes and counts are used, so that an endpoint's text cannot cause a slow search.
+    It matches the name of `ECHO_TOOL` and none of the refused names. Only patterns of character classes and counts are
+    used, so that an endpoint's text cannot cause a slow search.
     """
     for quoted in _PATTERN_IN_ERROR.findall(" ".join(map(_join_error_text, replies))):
         try:

@@ -45,7 +45,7 @@ class SimulatedAnswer:
 
     Attributes:
         reply: the HTTP response.
-        faults: faults that changed this answer, each once.
+        faults: faults that occur in this answer, each once.
         seconds: the latency.
     """
 
@@ -56,15 +56,19 @@ class SimulatedAnswer:
 
 @dataclass(slots=True)
 class RefusedTurns:
-    """Turns that a recovering model has refused; the newest `MAX_REMEMBERED_TURNS` are kept.
+    """Turns refused by models that refuse only the first attempt (`Persona.once`).
 
-    A turn is removed when it is attempted again, so that a later repeat of the trial gets the same answers.
+    The newest `MAX_REMEMBERED_TURNS` are kept. A turn is removed when it is attempted again, so that a later repeat of
+    the trial gets the same answers.
     """
 
     turns: OrderedDict[tuple[object, ...], None] = field(default_factory=OrderedDict)
 
     def register_refusal(self, *turn: object) -> bool:
-        """Register an attempt at a turn and return whether to refuse it: the first is, the second is not, and so on."""
+        """Register an attempt at a turn and return whether to refuse it.
+
+        The first attempt is refused, the second is not, and so on.
+        """
         if turn in self.turns:
             del self.turns[turn]
             return False
@@ -84,9 +88,9 @@ def build_answer(
     """Build the answer of a simulated model to a request.
 
     Args:
-        body: the request body as JSON.
+        body: the parsed request body.
         persona: the simulated model.
-        refusals: turns refused so far; updated by this call.
+        refusals: turns refused so far; this function updates them.
         wire_format: the wire format of the request and the answer.
         further_personas: models whose faults the answer may have as well, each at its own rate.
     """
@@ -132,7 +136,7 @@ def _requests_usage(body: JsonObject) -> bool:
 
 
 def _build_failure(persona: Persona, request: ChatRequest, refusals: RefusedTurns) -> Reply | None:
-    """Return the error that the model sends instead of an answer, or None if its fault does not cause one."""
+    """Return the error that the model sends instead of this answer, or None if its fault causes none."""
     if persona.drift not in ALL_FAILURES:
         return None
     if persona.once:
@@ -189,7 +193,7 @@ def _apply_move_fault(persona: Persona, move: Move, request: ChatRequest) -> Mov
 
 
 def _is_shape_fault_of(fault: str, completion: JsonObject) -> bool:
-    """Return whether the fault is a fault of form that can occur in this completion."""
+    """Return whether the fault is one of form or text format that can occur in this completion."""
     return fault in ANY_SHAPE_FAULTS or (fault in ALL_CALL_SHAPE_FAULTS and "tool_calls" in get_message(completion))
 
 

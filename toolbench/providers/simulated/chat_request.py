@@ -38,7 +38,7 @@ class ChatRequest:
 
     Attributes:
         seed: the seed, None for none.
-        instructions: all system texts, one per line.
+        instructions: all system texts, joined by line breaks.
         question: the user message with the current task; without one, the first message; "" without messages.
         functions: the functions of the tools; () if tool_choice is none.
         reports: results of tools since the question.
@@ -46,9 +46,9 @@ class ChatRequest:
         style: form of a call: native, fenced (JSON in a code fence), bare (JSON alone), or a text format's name.
         allows_parallel_calls: whether an answer may have several calls.
         is_tight: whether the token limit is at most `MAX_TIGHT_TOKENS`.
-        is_reprompted: whether a blank answer was followed by a request for a final one.
+        is_reprompted: whether the last message asks again after a blank answer.
         messages_with_calls: all answers with calls in the messages.
-        earlier_text: the texts before the question, one per line.
+        earlier_text: the texts of the messages before the question, joined by line breaks.
         required_tools: names of the tools of which tool_choice requires at least one; () if it requires none.
     """
 
@@ -120,7 +120,7 @@ def join_content(message: Message) -> str:
 
 
 def find_json_objects(text: str) -> Iterator[tuple[int, int, JsonObject]]:
-    """Yield (start, end, object) of every JSON object in a text that is not nested in another one."""
+    """Yield (start, end, object) for every JSON object in a text, except for those inside another one."""
     start = text.find("{")
     while start >= 0:
         try:
@@ -141,7 +141,7 @@ def _detect_style(body: JsonObject, instructions: str, *, has_tools: bool) -> st
 
 
 def _list_functions(items: object) -> Iterator[JsonObject]:
-    """Yield the functions of tools or calls, but not those without a name."""
+    """Yield the functions of tools or calls that have a name."""
     for item in items if isinstance(items, list) else ():
         function = item.get("function") if isinstance(item, dict) else None
         if isinstance(function, dict) and isinstance(function.get("name"), str):
@@ -158,7 +158,7 @@ def _list_required_tools(choice: object, functions: Sequence[JsonObject]) -> tup
 def _find_task_start(messages: Sequence[Message]) -> int:
     """Return the index of the message with the current task.
 
-    It is the last user message that is neither a tool's result nor a request for a final answer; 0 if there is none.
+    It is the last user message that is neither a tool's result nor a request after a blank answer; 0 if there is none.
     """
     for index in range(len(messages) - 1, 0, -1):
         if messages[index].get("role") != "user" or _find_envelopes(join_content(messages[index])):
@@ -169,7 +169,7 @@ def _find_task_start(messages: Sequence[Message]) -> int:
 
 
 def _is_reprompt(messages: Sequence[Message], index: int) -> bool:
-    """Return whether a message is from the user and follows a blank answer."""
+    """Return whether the message at this index is from the user and follows a blank answer."""
     previous = messages[index - 1]
     is_blank = not join_content(previous).strip() and not previous.get("tool_calls")
     return messages[index].get("role") == "user" and previous.get("role") == "assistant" and is_blank

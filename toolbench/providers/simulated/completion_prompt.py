@@ -1,4 +1,4 @@
-"""Parser of prompts of raw completions, which finds the turns and the text format of calls."""
+"""Conversion of raw completion requests to chat requests, and of chat completions to raw ones."""
 
 import itertools
 import re
@@ -11,26 +11,25 @@ from toolbench.engine.formats.chat.turn_templates import TURN_SPECS
 from toolbench.engine.types import JsonObject, Message
 from toolbench.providers.simulated.chat_request import find_json_objects
 
-TurnMarkers = tuple[tuple[str, str, str], ...]  # (role, start marker of its turns, end marker)
+TurnMarkers = tuple[tuple[str, str, str], ...]  # (role, start marker of its turns, their end marker)
 
 
 def parse_prompt(body: JsonObject) -> tuple[JsonObject, str]:
     """Convert a completion request to a chat request.
 
-    A prompt can be parsed if every turn of its model family has its own tokens and the tools are JSON in the system
-    turn.
+    A prompt can be parsed if its text format marks the start of each turn and has the tools as JSON in the system turn.
 
     Returns:
         The chat request, and the text format in which the prompt requests calls.
 
     Raises:
-        ValueError: the prompt cannot be read; the text is one sentence.
+        ValueError: the prompt cannot be parsed.
     """
     prompt = body.get("prompt")
     if not isinstance(prompt, str):
         raise ValueError("prompt must be a text")
     functions = list(_find_functions(prompt))
-    for name, turn_markers in _list_readable_formats().items():
+    for name, turn_markers in _build_markers_by_format().items():
         turn_spec = TURN_SPECS[name]
         tools_text = render_tools(functions, format=name).strip("\n") if functions else ""
         if prompt.endswith(turn_spec.effective_turn_start) and tools_text in prompt:
@@ -58,7 +57,7 @@ def _render_text_choice(choice: JsonObject) -> JsonObject:
 
 
 @cache
-def _list_readable_formats() -> dict[str, TurnMarkers]:
+def _build_markers_by_format() -> dict[str, TurnMarkers]:
     """Return the markers of turns by text format, for the formats whose prompts can be parsed."""
     return {name: _build_turn_markers(spec) for name, spec in TURN_SPECS.items() if _is_readable(spec)}
 

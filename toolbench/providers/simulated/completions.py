@@ -1,4 +1,4 @@
-"""Well-formed chat completion for a move, marked as simulated."""
+"""Well-formed chat completion for the move of a simulated model, marked as simulated."""
 
 import json
 import random
@@ -13,10 +13,10 @@ CHARS_PER_TOKEN = 4
 
 
 def build_completion(move: Move, request: ChatRequest, model: str, generator: random.Random) -> JsonObject:
-    """Build the completion for a move, its calls in the style of the request.
+    """Build the completion for a move, with its calls in the style of the request.
 
     Args:
-        move: what the model does.
+        move: the calls or the text of the model.
         request: the request that is answered.
         model: the model's name in the completion.
         generator: source of the ids.

@@ -63,7 +63,7 @@ def html_200(request: ChatRequest) -> Reply:
 
 
 def half_a_body(request: ChatRequest) -> Reply:
-    """Return a completion whose JSON breaks off."""
+    """Return a completion whose JSON is truncated."""
     return Reply(b'{"id": "sim-half", "choices": [{"index": 0, "message": {"role": "assis')
 
 
@@ -106,7 +106,7 @@ def no_tool_route(request: ChatRequest) -> Reply | None:
 
 
 def safety_refusal(request: ChatRequest) -> Reply | None:
-    """Refuse a request without tools, as some control scenarios send it."""
+    """Refuse a request without tools, which some control scenarios send."""
     if request.functions:
         return None
     text = "Content violates usage guidelines (simulated)"
@@ -122,7 +122,7 @@ def context_overflow(request: ChatRequest) -> Reply:
 
 
 def history_refused(request: ChatRequest) -> Reply | None:
-    """Refuse a request with an answer since its question, which is every request of a task but the first."""
+    """Refuse a request that has an answer after its question: every request of a task but the first."""
     if not request.turns:
         return None
     return build_error_reply(500, "Failed to parse tool call arguments as JSON (simulated)", "server_error")

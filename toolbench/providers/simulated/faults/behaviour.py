@@ -38,13 +38,13 @@ def unknown_tool(move: Move, request: ChatRequest, generator: random.Random) -> 
 
 
 def hidden_tool(move: Move, request: ChatRequest, generator: random.Random) -> Move:
-    """Call `facts_commit`, a tool that is not offered to the model."""
+    """Call only `facts_commit`, a tool that is not offered to the model."""
     arguments = {"request_id": "r1", "proposal_id": "p1", "user_confirmed": True}
     return replace(move, calls=(Call("facts_commit", arguments),))
 
 
 def wrong_types(move: Move, request: ChatRequest, generator: random.Random) -> Move:
-    """Replace each array in the arguments by its first item; without an array that has items, each argument by 7."""
+    """Replace each array with items in a call's arguments by its first item; without one, each argument by 7."""
     return replace(move, calls=tuple(Call(call.name, _change_types(call.arguments)) for call in move.calls))
 
 
@@ -97,7 +97,7 @@ def _change_last_value(arguments: dict[str, object]) -> dict[str, object]:
 
 
 def _lengthen_value(arguments: dict[str, object]) -> dict[str, object]:
-    """Set a long `value` in the last object of the last argument; return other arguments unchanged."""
+    """Set a long `value` in the last object of the last argument, if that is a list of objects."""
     key = list(arguments)[-1] if arguments else ""
     value = arguments.get(key)
     if isinstance(value, list) and value and isinstance(value[-1], dict):

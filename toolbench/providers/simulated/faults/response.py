@@ -152,7 +152,7 @@ def call_in_fence(completion: JsonObject, generator: random.Random) -> None:
 
 
 def call_as_json(completion: JsonObject, generator: random.Random) -> None:
-    """Write the first call as a text of JSON only, and remove the others."""
+    """Write the first call as text that is only JSON, and remove the others."""
     _move_call_to_text(completion, "{}")
 
 
@@ -209,7 +209,7 @@ def _move_call_to_text(completion: JsonObject, text_template: str) -> None:
     completion["choices"][0]["finish_reason"] = "stop"
 
 
-CALL_SHAPE_FAULTS: dict[str, ShapeFault] = {  # they can occur only in completions with native calls
+CALL_SHAPE_FAULTS: dict[str, ShapeFault] = {  # only for completions with native calls
     fault.__name__: fault
     for fault in (
         function_call,

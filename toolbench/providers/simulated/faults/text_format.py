@@ -1,4 +1,4 @@
-"""Faults of text format: the simulated model writes the right call as text in a model family's format.
+"""Faults of text format: the simulated model writes the right calls as text in a model family's format.
 
 A public function has the name of its fault in data/personas.json.
 """
@@ -45,7 +45,7 @@ def call_in_reasoning(completion: JsonObject, generator: random.Random) -> None:
 
 
 def quoted_in_400(request: ChatRequest) -> Reply | None:
-    """Return Groq's error for a call that it could not parse, with the call in it.
+    """Return Groq's error for a call that it could not parse; the error quotes the first call.
 
     Returns:
         None if the model makes no call now or the request has no tools.

@@ -16,7 +16,7 @@ from toolbench.providers.simulated.error_replies import BuildFailure, Reply, bui
 from toolbench.providers.simulated.faults.response import ShapeFault, get_message
 
 _NINE_CHARACTER_ID = re.compile(r"[a-zA-Z0-9]{9}")
-_KIMI_ID = re.compile(r"functions\.[^:]+:\d+")
+_KIMI_ID = re.compile(r"functions\.[^:]+:\d+")  # such as functions.state_get:0
 _PLAIN_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 MAX_TOOLS = 100
 REFUSED_KEYWORDS = ("oneOf", "patternProperties", "not")
@@ -63,9 +63,9 @@ def signatures_demanded(request: ChatRequest) -> Reply | None:
 
 
 def any_signature_demanded(request: ChatRequest) -> Reply | None:
-    """Refuse calls without a signature, as behind a router that removes signatures from answers.
+    """Refuse calls without a signature, although the model sends none, as behind a router that removes signatures.
 
-    Every signature is accepted, so a client can send the value that skips the check.
+    Every signature is accepted, so a client can send the value that skips the vendor's check.
     """
     is_missing = any("signature" not in call for call in _list_calls(request))
     return _build_refusal("Function call is missing a thought_signature") if is_missing else None
@@ -119,7 +119,7 @@ _REQUIREMENT_CHECKS: tuple[Callable[[ChatRequest], Reply | None], ...] = (
     plain_tools,
 )
 REQUIREMENTS: dict[str, BuildFailure] = {check.__name__: check for check in _REQUIREMENT_CHECKS}
-# By requirement, the function that adds the required fields to the model's own answers.
+# By requirement, the function that makes the model's own answers meet it.
 REQUIREMENT_ADDITIONS: dict[str, ShapeFault] = {
     ids_of_kimi.__name__: _set_kimi_ids,
     details_demanded.__name__: _add_reasoning_details,

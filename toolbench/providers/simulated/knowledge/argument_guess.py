@@ -26,9 +26,10 @@ from toolbench.providers.simulated.knowledge.text_values import (
 )
 from toolbench.providers.simulated.knowledge.values import find_known_value
 
-MAX_DEPTH = 4  # of nested objects and arrays
+MAX_DEPTH = 4  # of nested objects and arrays; also the number of references and choices that are followed
 MIN_STEM_CHARS = 4  # a word of this length or more is similar to longer words that begin with it: cancel, cancels
 IDENTIFIER_WORDS = {"id", "number", "code", "no", "key", "sku", "order", "ticket", "invoice"}
+# Also splits names: orderIds and order_ids become order and ids.
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_a-zA-Z]+")
 _SAMPLES = {"date": "2026-01-01", "date-time": "2026-01-01T12:00:00Z", "email": "someone@example.com"}
 Guesses = Iterator[tuple[Any, TextValue | None]]  # a value, and the text of the question that it comes from
@@ -64,11 +65,11 @@ def guess_arguments(tool: JsonObject, question: str) -> JsonObject:
 
 @dataclass(frozen=True, slots=True)
 class _ArgumentGuesser:
-    """Guesser of the arguments of one call, which uses each value in the question once.
+    """Guesser of the arguments of one call.
 
     Attributes:
         root: schema of the tool's parameters.
-        values: values in the question; marked as used as they are assigned.
+        values: values in the question; a value is marked as used when it is assigned.
     """
 
     root: JsonObject
@@ -77,7 +78,7 @@ class _ArgumentGuesser:
     def build_arguments(self, schema: JsonObject, depth: int) -> JsonObject:
         """Return the arguments for an object schema at this depth of nesting.
 
-        Arguments that the question names get their values first, so that no other argument uses these.
+        Arguments that the question names get their values first, so that no other argument takes these values.
         """
         properties = {
             name: self._resolve(property_schema) for name, property_schema in _list_items(schema.get("properties"))
@@ -97,7 +98,7 @@ class _ArgumentGuesser:
         return {name: arguments[name] for name in properties if name in arguments}
 
     def _resolve(self, schema: Any) -> JsonObject:
-        """Return the schema with local references followed and the first non-null choice of anyOf or oneOf."""
+        """Follow local references, and the first choice other than null of anyOf or oneOf, to a schema."""
         for _ in range(MAX_DEPTH):
             schema = get_object(schema)
             choices = schema.get("anyOf") or schema.get("oneOf")
@@ -172,27 +173,31 @@ class _ArgumentGuesser:
             yield from ((value.text, value) for value in self.values.list_unused(*kinds))
             yield self.values.question.strip().rstrip(".!?"), None
 
-    def _build_lists(self, name: str, items: JsonObject, depth: int) -> Iterator[list[Any]]:
-        """Yield possible lists for an array: the options or all values that the question names, then one item.
+    def _build_lists(self, name: str, item_schema: JsonObject, depth: int) -> Iterator[list[Any]]:
+        """Yield possible lists for an array: of options, of values in the question, and of one guessed item.
 
         Args:
             name: name of the argument.
-            items: schema of an item.
+            item_schema: schema of an item.
             depth: depth of nesting of the items.
         """
-        if options := _list_options(items):
+        if options := _list_options(item_schema):
             yield [
                 option
                 for option in options
                 if isinstance(option, str) and _mentions_option(self.values.question, option)
             ] or options[:1]
         kinds_by_type = {"string": (QUOTED, NAME, CODE), "integer": (NUMBER,), "number": (NUMBER,)}
-        for kind in kinds_by_type.get(_find_type(items), ()):
+        for kind in kinds_by_type.get(_find_type(item_schema), ()):
             if values := list(self.values.list_unused(kind)):
                 for value in values:
                     self.values.mark_used(value)
                 yield [_parse_number(value.text) if kind == NUMBER else value.text for value in values]
-        yield [self._take_first_valid(items, self._find_likely_values(name, items, depth), _build_default(items))]
+        yield [
+            self._take_first_valid(
+                item_schema, self._find_likely_values(name, item_schema, depth), _build_default(item_schema)
+            )
+        ]
 
 
 def _list_items(value: Any) -> list[tuple[str, Any]]:
@@ -207,7 +212,10 @@ def _list_options(schema: JsonObject) -> list[Any]:
 
 
 def _find_type(schema: JsonObject) -> str:
-    """Return the first type of a schema that is not null; if it has none, "object" or "string"."""
+    """Return a schema's type, of several the first that is not null.
+
+    Without a type it is "object" if there are properties, else "string".
+    """
     type_name = schema.get("type")
     if isinstance(type_name, list):
         type_name = next((item for item in type_name if item != "null"), None)

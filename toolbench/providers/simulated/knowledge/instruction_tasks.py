@@ -18,13 +18,14 @@ Calls = tuple[tuple[str, JsonObject], ...]  # (tool, arguments)
 
 @dataclass(frozen=True, slots=True)
 class KnownSentence:
-    """Row of the table of known sentences.
+    """Sentence of known tasks, with the calls that it requires.
 
     Attributes:
-        patterns: its wordings in all versions of the scenarios.
-        calls: the calls that it requires; a `$name` in them stands for a value from this sentence or an earlier one.
+        patterns: the wordings of the sentence in all versions of the scenarios.
+        calls: the calls; a `$name` in them stands for a value from this sentence or an earlier one, and
+            `$workspace_id` for the id in the question.
         names: the names in `calls`, without the `$`.
-        shares_message: whether its calls and those of the next sentence are in one message.
+        shares_message: whether the calls and those of the next sentence are in one message.
         omitted_arguments: arguments that no call of the task may have.
     """
 

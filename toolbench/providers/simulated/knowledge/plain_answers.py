@@ -10,7 +10,8 @@ from pathlib import Path
 from toolbench.engine.types import JsonObject
 
 KNOWLEDGE_PATH = Path(__file__).parents[2] / "data" / "knowledge.json"
-# The look-arounds exclude dates and ranges such as 2024-05-01. Python refuses to read or write thousands of digits.
+# Such as 12 + 30 or 6 times 7. The look-arounds exclude dates and ranges such as 2024-05-01. Numbers have at most 99
+# digits, because Python refuses to convert numbers of thousands of digits.
 CALCULATION_PATTERN = re.compile(
     r"(?<![\d-])(\d{1,99})\s*(\+|(?<=\s)-(?=\s)|\*|×|plus|minus|times)\s*(\d{1,99})(?![\d-])"
 )
