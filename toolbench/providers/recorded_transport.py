@@ -4,8 +4,8 @@ The loop and the driver run on a virtual clock, with responses, failures and sto
 
 A stored response is used if the model would see the same request as in the recording: the path is the same, and the
 bodies are equal apart from masked secrets, or differ as JSON only in `UNSEEN_FIELDS`. These fields configure the server
-and never reach the model. At the first request that differs otherwise the replay ends, because the model's answer to it is
-unknown. `RecordedTransport._check_request` has the remaining conditions.
+and never reach the model. At the first request that differs otherwise the replay ends, because the model's answer to it
+is unknown. `RecordedTransport._check_request` has the remaining conditions.
 """
 
 import asyncio

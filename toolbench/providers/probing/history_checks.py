@@ -14,8 +14,8 @@ from toolbench.providers.probing.prober import ECHO_TOOL, Prober, ProbeRequest, 
 
 FOREIGN_ID, NINE_CHARACTER_ID = "call_probe_0123456789abcdef", "prb0a1b2c"
 NINE_CHARACTER_PATTERN = "^[a-zA-Z0-9]{9}$"
-PREFIXES = ("/v1", "", "/api/v1", "/openai/v1")
-_NOT_FOUND_CODES = ("not_found", "not_an_answer", "redirect_refused", "server_failed")
+_USUAL_PREFIXES = ("/v1", "", "/api/v1", "/openai/v1")
+_NOT_FOUND_CODES = ("not_found", "not_an_answer", "redirect_refused", "server_failed")  # possible for a wrong address
 
 
 def check_dropped_tools(result: ProbeResult, result_without_tools: ProbeResult) -> ProbeCheck:
@@ -175,7 +175,7 @@ def check_reasoning(result: ProbeResult) -> ProbeCheck:
 
 
 async def check_prefix(prober: Prober, tools: ProbeCheck, error: ExchangeError | None) -> ProbeCheck:
-    """Check whether the address is that of an API; if it is not, try the prefixes of `PREFIXES`.
+    """Check whether the address is that of an API; if it is not, try the usual prefixes.
 
     A list of models shows that there is an API, even if the endpoint's model is not in the list.
 
@@ -192,7 +192,7 @@ async def check_prefix(prober: Prober, tools: ProbeCheck, error: ExchangeError |
     if await _has_models(prober, endpoint):
         message = "The address is that of an API, which has a list of models: check the name of the model."
         return ProbeCheck("prefix", "passed", message, exchanges=tools.exchanges)
-    for prefix in PREFIXES:
+    for prefix in _USUAL_PREFIXES:
         other = replace(endpoint, api_prefix=prefix)
         if other.build_url("models") == endpoint.build_url("models") or not await _has_models(prober, other):
             continue

@@ -135,7 +135,7 @@ class PostResult:
 
 @dataclass(slots=True)
 class Prober:
-    """Sender of a probe's requests. It is also their gate and their recorder.
+    """Sender of a probe's requests. It is also the gate and the recorder that the driver uses.
 
     Attributes:
         endpoint: the endpoint to probe.
@@ -143,7 +143,7 @@ class Prober:
         on_exchange: called with the slug of the check and each exchange.
         wait_for_permit: awaited before every request; an exception from it ends the probe.
         clock: returns seconds.
-        word: the word that the endpoint has to repeat.
+        word: the word that the model has to repeat in its call.
         check_slug: slug of the running check; the caller sets it.
         limit_name: name of the parameter for the token limit.
         exchanges: all exchanges so far, in order.

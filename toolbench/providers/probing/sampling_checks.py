@@ -21,7 +21,7 @@ async def check_max_tokens(prober: Prober) -> ProbeCheck:
     the limit are tried until one has an effect; a name that is refused or ignored is skipped. An answer counts as
     truncated by the limit if it has at most twice as many tokens.
     """
-    max_counted_tokens = 2 * (MIN_TOKEN_LIMIT if prober.wire.name == "responses" else SMALL_LIMIT_TOKENS)
+    max_truncated_tokens = 2 * (MIN_TOKEN_LIMIT if prober.wire.name == "responses" else SMALL_LIMIT_TOKENS)
     names = dict.fromkeys((prober.limit_name, *(() if prober.uses_messages else TOKEN_LIMIT_KEYS)))
     exchange_numbers: tuple[int, ...] = ()
     refusals: list[ExchangeError] = []
@@ -37,12 +37,12 @@ async def check_max_tokens(prober: Prober) -> ProbeCheck:
         if result.error is not None or result.turn is None:
             return build_inconclusive("max_tokens", result.error, exchange_numbers)
         output_tokens = result.turn.usage.output_tokens if result.turn.usage else None
-        if result.turn.finish_reason == "length" and (output_tokens is None or output_tokens <= max_counted_tokens):
+        if result.turn.finish_reason == "length" and (output_tokens is None or output_tokens <= max_truncated_tokens):
             learned: JsonObject = {"honours": ["max_tokens"], "limit_name": name}
             return ProbeCheck(
                 "max_tokens", "passed", f"{name} is accepted and has an effect.", learned, exchange_numbers
             )
-        if len(result.turn.text.split()) <= max_counted_tokens:
+        if len(result.turn.text.split()) <= max_truncated_tokens:
             message = "Inconclusive: the answer was shorter than the limit."
             return ProbeCheck("max_tokens", "unknown", message, exchanges=exchange_numbers)
         ignored_names.append(name)

@@ -1,8 +1,8 @@
-"""Answer of a simulated model to a request: its content, whether its fault occurs, and its latency.
+"""Answer of a simulated model to a request, with the faults that occur in it and its latency.
 
-The seed and the model alone decide whether the fault occurs. All turns of a trial have the same seed, so a model's rate
-is the share of trials with the fault. Random details of an answer depend on seed, model and turn; those of a fault of
-behaviour only on seed and model. For a request without a seed, all of this is random at each request.
+The seed and the model alone decide whether a trial has the model's fault. All turns of a trial have the same seed, so a
+model's rate is the share of trials with the fault. Random details of an answer depend on seed, model and turn; those of
+a fault of behaviour only on seed and model. For a request without a seed, all of this is random at each request.
 """
 
 import math

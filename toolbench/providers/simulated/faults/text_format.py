@@ -13,8 +13,6 @@ from toolbench.providers.simulated.error_replies import BuildFailure, Reply, bui
 from toolbench.providers.simulated.faults.response import ShapeFault, get_message
 from toolbench.providers.simulated.next_move import choose_next_move
 
-Calls = list[TextCall]
-
 
 def llama_tokens(completion: JsonObject, generator: random.Random) -> None:
     """Write the calls as text in Llama 3's format."""
@@ -59,7 +57,7 @@ def quoted_in_400(request: ChatRequest) -> Reply | None:
     return build_error_reply(400, text, "invalid_request_error", code="tool_use_failed", failed_generation=output)
 
 
-def _take_calls(completion: JsonObject) -> Calls:
+def _take_calls(completion: JsonObject) -> list[TextCall]:
     """Remove the calls from the completion and return them."""
     functions = [call["function"] for call in get_message(completion).pop("tool_calls")]
     return [TextCall(function["name"], json.loads(function["arguments"])) for function in functions]

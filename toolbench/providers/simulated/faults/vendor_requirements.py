@@ -8,7 +8,7 @@ the requirement.
 import json
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from toolbench.engine.types import JsonObject
 from toolbench.providers.simulated.chat_request import ChatRequest
@@ -109,7 +109,7 @@ def _add_signatures(completion: JsonObject, generator: random.Random) -> None:
         call["extra_content"] = _SIGNED_CONTENT
 
 
-_REQUIREMENT_CHECKS: tuple[Callable[[ChatRequest], Reply | None], ...] = (
+_REQUIREMENT_CHECKS: tuple[BuildFailure, ...] = (
     ids_of_nine,
     ids_of_kimi,
     reasoning_demanded,

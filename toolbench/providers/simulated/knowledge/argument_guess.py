@@ -223,7 +223,7 @@ def _find_type(schema: JsonObject) -> str:
 
 
 def _expects_kind(kind: str, name: str, schema: JsonObject) -> bool:
-    """Return whether an argument's name or format suggests an address; for another `kind`, a date."""
+    """Return whether an argument's name or format suggests a value of this kind: `ADDRESS` or `DATE`."""
     hint = f"{schema.get('format', '')} {name}".lower()
     words = ("mail", "url", "uri", "link") if kind == ADDRESS else ("date", "day", "time")
     return any(word in hint for word in words)
