@@ -277,7 +277,7 @@ class _VirtualTimeSelector(DefaultSelector):
         """Move the clock by `timeout` seconds and return the events that are ready.
 
         Raises:
-            RuntimeError: `timeout` is None: nothing is scheduled, so the loop would wait for ever.
+            RuntimeError: `timeout` is None, so the loop would wait for ever.
         """
         if timeout is None:
             raise RuntimeError("the replay would wait for ever")

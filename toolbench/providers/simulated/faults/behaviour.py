@@ -44,7 +44,7 @@ def hidden_tool(move: Move, request: ChatRequest, generator: random.Random) -> M
 
 
 def wrong_types(move: Move, request: ChatRequest, generator: random.Random) -> Move:
-    """Replace each array with items in a call's arguments by its first item; without one, each argument by 7."""
+    """Replace each argument that is a non-empty array by its first item; without one, each argument by 7."""
     return replace(move, calls=tuple(Call(call.name, _change_types(call.arguments)) for call in move.calls))
 
 
