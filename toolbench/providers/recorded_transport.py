@@ -67,7 +67,7 @@ class StoredExchange:
         error: the error of the exchange, or None.
         chunks: sizes of the body's chunks in bytes, in the order received.
         call_count: number of calls in the answer.
-        is_masked: whether secrets are masked.
+        is_masked: whether secrets in the exchange are masked.
         is_truncated: whether the body is truncated.
         omitted_parameters: parameters that the request lacks because the endpoint was known to refuse them.
     """

@@ -148,7 +148,7 @@ class Prober:
         limit_name: name of the parameter for the token limit.
         exchanges: all exchanges so far, in order.
         max_requests: number of requests that the probe may send, with retries; None for no limit.
-        sent_requests: number of requests so far, with retries and those of earlier executions of the probe.
+        sent_requests: number of requests so far, with retries and the counted ones of earlier executions.
     """
 
     endpoint: Endpoint

@@ -25,7 +25,7 @@ from toolbench.providers.probing.prober import (
 from toolbench.providers.probing.reasoning_effort_check import check_effort
 
 MAX_PROBE_SECONDS = 120.0
-MAX_REQUESTS = 60  # of one execution of a conformance probe, with retries
+MAX_REQUESTS = 60  # of one conformance probe, with retries and the counted requests of earlier executions
 MAX_FIRST_USE_REQUESTS = 5  # of one probe at first use; retries are not counted
 MAX_FIRST_USE_ATTEMPTS = MAX_FIRST_USE_REQUESTS * MAX_ATTEMPTS  # with retries
 
@@ -87,6 +87,9 @@ async def probe_first_use(prober: Prober) -> AsyncIterator[ProbeCheck]:
     """Run the checks that decide which method is used to request calls, and yield their results.
 
     They send up to `MAX_FIRST_USE_REQUESTS` requests; retries are not counted.
+
+    Raises:
+        ProbeLimitReachedError: the prober has sent its `max_requests`.
     """
     prober.check_slug = "tools"
     tools, result = await check_tools(prober)
@@ -101,6 +104,9 @@ async def probe_conformance(prober: Prober, seconds: float = MAX_PROBE_SECONDS) 
     The first two checks, `tools` and `prefix`, have no time limit. Any other check that has to send requests after the
     time is up, or beyond the limit, is inconclusive. If the endpoint cannot be probed at all, only other prefixes are
     tried.
+
+    Raises:
+        ProbeLimitReachedError: the limit is reached in `tools` or `prefix`.
     """
     deadline = prober.clock() + seconds
     prober.max_requests = MAX_REQUESTS

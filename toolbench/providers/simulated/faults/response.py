@@ -235,7 +235,7 @@ CALL_SHAPE_FAULTS: dict[str, ShapeFault] = {  # only for completions with native
         names_with_tokens,
     )
 }
-ANY_SHAPE_FAULTS: dict[str, ShapeFault] = {
+ANY_SHAPE_FAULTS: dict[str, ShapeFault] = {  # for every completion
     fault.__name__: fault
     for fault in (
         content_in_parts,
