@@ -180,11 +180,10 @@ def build_masker(key: str, headers: Iterable[tuple[str, str]], addresses: Iterab
         headers: (name, value) of extra headers; the values of those that are not public are secrets.
         addresses: addresses of the endpoint, which may contain secrets.
     """
+    # A list, since a name may occur twice: as an extra header and as the header of the key.
     secret_headers = [(name.lower(), value) for name, value in headers if not is_public_header(name)]
     values = [value for _, value in secret_headers]
-    credentials = [
-        value.partition(" ")[2].strip() for value in values
-    ]  # a value may begin with a scheme such as "Bearer"
+    credentials = [value.partition(" ")[2].strip() for value in values]  # the part after "Bearer"
     address_secrets = [secret for address in addresses for secret in find_url_secrets(address)]
     secrets = frozenset((key, *values, *credentials, *address_secrets))
     _registry.add(secrets)
