@@ -7,6 +7,7 @@ import pytest
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.tools.validation import list_schema_errors
 from toolbench.providers.simulated.chat_request import parse_chat_request
+from toolbench.providers.simulated.knowledge.argument_guess import guess_arguments
 from toolbench.providers.simulated.script import build_script
 
 TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
@@ -116,3 +117,9 @@ def test_build_script_accepts_a_senseless_list_of_required_names(required: objec
 def test_build_script_makes_the_call_that_tool_choice_requires(choice: object, name: str | None) -> None:
     call = guess_call("Hello!", tool_choice=choice)
     assert (call[0] if call else None) == name
+
+
+def test_guess_arguments_leaves_the_values_of_an_invalid_list_unused() -> None:
+    levels = {"type": "array", "items": WHOLE, "maxItems": 1}
+    tool = build_tool("t", "", "levels amount", levels=levels, amount=WHOLE)["function"]
+    assert guess_arguments(tool, "Please use 3 and 5 here") == {"levels": [3], "amount": 5}

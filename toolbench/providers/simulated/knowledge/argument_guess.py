@@ -162,9 +162,7 @@ class _ArgumentGuesser:
         if depth < MAX_DEPTH and type_name == "object":
             yield self.build_arguments(schema, depth + 1), None
         elif depth < MAX_DEPTH and type_name == "array":
-            yield from (
-                (value, None) for value in self._build_lists(name, self._resolve(schema.get("items")), depth + 1)
-            )
+            yield from ((value, None) for value in self._build_lists(name, schema, depth + 1))
         elif type_name in ("integer", "number"):
             yield from ((_parse_number(value.text), value) for value in self.values.list_unused(NUMBER))
         elif type_name == "string":
@@ -173,31 +171,32 @@ class _ArgumentGuesser:
             yield from ((value.text, value) for value in self.values.list_unused(*kinds))
             yield self.values.question.strip().rstrip(".!?"), None
 
-    def _build_lists(self, name: str, item_schema: JsonObject, depth: int) -> Iterator[list[Any]]:
-        """Yield possible lists for an array: of options, of values in the question, and of one guessed item.
+    def _build_lists(self, name: str, schema: JsonObject, depth: int) -> Iterator[list[Any]]:
+        """Yield possible lists for an array: the options or all values that the question names, then one item.
+
+        Values of a list that is not valid stay unused.
 
         Args:
             name: name of the argument.
-            item_schema: schema of an item.
+            schema: schema of the array.
             depth: depth of nesting of the items.
         """
-        if options := _list_options(item_schema):
+        items = self._resolve(schema.get("items"))
+        if options := _list_options(items):
             yield [
                 option
                 for option in options
                 if isinstance(option, str) and _mentions_option(self.values.question, option)
             ] or options[:1]
         kinds_by_type = {"string": (QUOTED, NAME, CODE), "integer": (NUMBER,), "number": (NUMBER,)}
-        for kind in kinds_by_type.get(_find_type(item_schema), ()):
-            if values := list(self.values.list_unused(kind)):
+        for kind in kinds_by_type.get(_find_type(items), ()):
+            values = list(self.values.list_unused(kind))
+            found = [_parse_number(value.text) if kind == NUMBER else value.text for value in values]
+            if found and self._is_valid(schema, found):
                 for value in values:
                     self.values.mark_used(value)
-                yield [_parse_number(value.text) if kind == NUMBER else value.text for value in values]
-        yield [
-            self._take_first_valid(
-                item_schema, self._find_likely_values(name, item_schema, depth), _build_default(item_schema)
-            )
-        ]
+                yield found
+        yield [self._take_first_valid(items, self._find_likely_values(name, items, depth), _build_default(items))]
 
 
 def _list_items(value: Any) -> list[tuple[str, Any]]:
