@@ -28,10 +28,10 @@ def ids_of_nine(request: ChatRequest) -> Reply | None:
     """Refuse ids that are not nine letters and digits (Mistral). The model's own ids are longer."""
     wrong_id = next(
         (str(call.get("id")) for call in _list_calls(request) if not _NINE_CHARACTER_ID.fullmatch(str(call.get("id")))),
-        "",
+        None,
     )
     message = f"Tool call id was {wrong_id} but must be a-z, A-Z, 0-9, with a length of 9"
-    return _build_refusal(message) if wrong_id else None
+    return None if wrong_id is None else _build_refusal(message)
 
 
 def ids_of_kimi(request: ChatRequest) -> Reply | None:
