@@ -87,7 +87,8 @@ def parse_chat_request(body: JsonObject, style: str = "") -> ChatRequest:
         raise ValueError("messages must be an array of objects")
     start = _find_task_start(messages)
     functions = tuple(_list_functions(body.get("tools")))
-    seed, limit = body.get("seed"), body.get("max_tokens", body.get("max_completion_tokens"))
+    seed, limits = body.get("seed"), (body.get("max_tokens"), body.get("max_completion_tokens"))
+    limit = next((value for value in limits if value is not None), None)
     system_messages = [message for message in messages if message.get("role") in ("system", "developer")]
     instructions = "\n".join(map(join_content, system_messages))
     return ChatRequest(
