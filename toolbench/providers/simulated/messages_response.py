@@ -45,7 +45,7 @@ def render_message(completion: JsonObject) -> JsonObject:
 
 
 def _render_blocks(message: JsonObject) -> Iterator[JsonObject]:
-    if reasoning := message.get("reasoning"):
+    if reasoning := message.get("reasoning") or message.get("reasoning_content"):
         yield {"type": "thinking", "thinking": reasoning, "signature": SIGNATURE}
     content = message.get("content")
     for part in content if isinstance(content, list) else [{"text": content}]:
