@@ -16,16 +16,16 @@ class ProviderTemplate:
     Attributes:
         slug: unique name in URLs.
         title: name on pages.
-        base_url: address as in an `Endpoint`, "" if each customer has a different one.
-        api_prefix: prefix as in an `Endpoint`.
+        base_url: address of the provider, before `api_prefix`; "" if each customer has a different one.
+        api_prefix: part of the path before that of the wire format, such as "/v1".
         key_env: environment variable that the provider's documentation names, "" if no key is needed.
-        preset: name in engine/data/presets.json.
+        preset: name of a preset in engine/data/presets.json.
         docs: address of the provider's documentation.
         note: sentence for the page on which the provider is connected.
-        probe_port: port at which Toolbench looks for the program on this machine, None for remote providers.
-        wire: name in engine/wire_formats/registry.py.
-        query: query parameters as in an `Endpoint`.
-        key_header: header of the key as in an `Endpoint`.
+        probe_port: port at which Toolbench looks for the local server on this machine; None for remote providers.
+        wire: name of the wire format in engine/wire_formats/registry.py.
+        query: query parameters of every address, such as "api-version=2024-10-21"; "" for none.
+        key_header: header that carries the key; "" for the header of the wire format.
     """
 
     slug: str

@@ -4,7 +4,7 @@ from toolbench.engine.types import JsonObject, Message
 
 
 def convert_legacy_request(body: JsonObject) -> JsonObject:
-    """Return the request with the functions in `functions` as its tools; its own `tools` are ignored."""
+    """Return the request with `functions` as its tools and with converted messages; its own `tools` are ignored."""
     functions = body.get("functions")
     tools = (
         [{"type": "function", "function": function} for function in functions] if isinstance(functions, list) else []
@@ -15,6 +15,7 @@ def convert_legacy_request(body: JsonObject) -> JsonObject:
 
 
 def _convert_message(message: Message) -> Message:
+    """Convert a call or a result. The function's name serves as the call's id, which the older fields do not have."""
     if not isinstance(message, dict):
         return message
     if message.get("role") == "function":

@@ -1,4 +1,4 @@
-"""Parser of requests of Anthropic's Messages API, which refuses a request where Anthropic would."""
+"""Parser of requests of Anthropic's Messages API. It refuses the requests that Anthropic would refuse."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -14,10 +14,10 @@ _CHOICE_BY_TYPE = {"auto": "auto", "any": "required", "none": "none"}
 def parse_messages_request(body: JsonObject) -> JsonObject:
     """Convert a request of the Messages API to the equivalent chat request.
 
-    The seed is taken from a user id of the form `seed-<number>`.
+    The seed is taken from a `metadata.user_id` of the form `seed-<number>`.
 
     Raises:
-        ValueError: Anthropic would refuse the request; the text is one sentence.
+        ValueError: Anthropic would refuse the request; the error's text says why.
         KeyError, TypeError, AttributeError: a field is missing or has a value of another type.
     """
     turns = [(str(turn["role"]), _list_blocks(turn.get("content"))) for turn in _list_turns(body)]
@@ -56,7 +56,7 @@ def _check_rules(body: JsonObject, turns: Sequence[tuple[str, list[JsonObject]]]
     """Check Anthropic's rules for requests.
 
     Raises:
-        ValueError: Anthropic would refuse the request; the text is one sentence.
+        ValueError: Anthropic would refuse the request; the error's text says why.
     """
     if not isinstance(body.get("max_tokens"), int):
         raise ValueError("max_tokens: Field required")
@@ -83,7 +83,7 @@ def _check_calls(turns: Sequence[tuple[str, list[JsonObject]]]) -> None:
     """
     call_ids: list[str] = []
     all_call_ids: list[str] = []
-    for _, blocks in [*turns, ("user", [])]:
+    for _, blocks in [*turns, ("user", [])]:  # the empty turn lacks the results of calls in the last turn
         results = _list_fields(blocks, "tool_result", "tool_use_id")
         if sorted(results) != sorted(call_ids) or len(
             _list_fields(blocks[: len(call_ids)], "tool_result", "type")
@@ -122,8 +122,8 @@ def _convert_call(block: JsonObject) -> JsonObject:
 def _convert_user_turn(blocks: Sequence[JsonObject]) -> Iterator[Message]:
     """Yield the results of a turn, then its text.
 
-    If a turn has both, a blank answer is put between them: the text is then the re-prompt after a blank answer, which a
-    conversation of the Messages API cannot contain.
+    If a turn has both, a blank answer is yielded between them: the text is then a re-prompt after a blank answer, and
+    the Messages API allows no blank message.
     """
     results = [block for block in blocks if block.get("type") == "tool_result"]
     for block in results:

@@ -20,7 +20,7 @@ ERROR_TYPES = {
     502: "overloaded_error",
     503: "overloaded_error",
 }
-SIGNATURE = "c2ltdWxhdGVk"  # base64 of "simulated"
+SIGNATURE = "c2ltdWxhdGVk"  # of the reasoning; base64 of "simulated"
 
 Events = list[JsonObject]
 
@@ -28,7 +28,7 @@ Events = list[JsonObject]
 def render_message(completion: JsonObject) -> JsonObject:
     """Convert a completion to a response of the Messages API.
 
-    Arguments that are not a JSON object are kept as text, which Anthropic itself never sends.
+    A text of arguments that is not a JSON object is kept as it is; Anthropic itself never sends such arguments.
     """
     choice, usage = completion["choices"][0], completion["usage"]
     finish_reason = choice["finish_reason"]
@@ -79,7 +79,7 @@ def build_message_events(completion: JsonObject, generator: random.Random, *, wi
 
     Args:
         completion: the completion.
-        generator: source of the sizes of parts.
+        generator: random generator for the lengths of the parts.
         with_usage: ignored, because the events always have a usage.
     """
     message = render_message(completion)
@@ -106,6 +106,7 @@ def _split_block(block: JsonObject, generator: random.Random) -> tuple[JsonObjec
         deltas = [{"type": "thinking_delta", "thinking": thought} for thought in thoughts]
         signature = {"type": "signature_delta", "signature": block["signature"]}
         return {**block, "thinking": "", "signature": ""}, [*deltas, signature]
+    # As at Anthropic, the first delta of a call is empty.
     input_text = block["input"] if isinstance(block["input"], str) else json.dumps(block["input"])
     parts = split_text("" if block["input"] == {} else input_text, generator)
     return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": part} for part in ("", *parts)]

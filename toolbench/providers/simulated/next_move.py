@@ -1,4 +1,4 @@
-"""Next move of a correct model: the next calls of its script, or a text if no call is left."""
+"""Next move of a correct model: the next calls of its script, or the text that ends the task."""
 
 import re
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ class Move:
     Attributes:
         calls: the calls; empty for a text.
         text: the text; "" with calls.
-        place: first, middle, last (the script's last message, even if it is also the first), final (a text after an
-            earlier answer), control (a text as the first answer) or tight (control with a limit of at most
-            `MAX_TIGHT_TOKENS`).
-        has_failed_before: whether the same message was sent before without success; for a text, whether the client
+        place: of calls: last (the script's last message, even if it is also the first), first (no call is completed
+            before) or middle; of a text: final (after an earlier answer), tight (the first answer, if the token limit
+            is at most `MAX_TIGHT_TOKENS`) or control (any other first answer).
+        has_failed_before: whether the same calls were sent before without success; for a text, whether the client
             asks again after a blank answer.
         remaining_calls: calls of the script after this move.
     """
@@ -38,21 +38,21 @@ def choose_next_move(request: ChatRequest) -> Move:
     """Return the move that a correct model makes next."""
     script = build_script(request)
     position, failures = _count_progress(script, request)
-    calls = [(call, number) for number, message in enumerate(script) for call in message]
+    calls = [(call, message_number) for message_number, message in enumerate(script) for call in message]
     if position >= len(calls) or failures >= MAX_FAILED_TRIES:
         return _build_final_move(request)
-    number = calls[position][1]
-    message = tuple(call for call, call_number in calls[position:] if call_number == number)
-    remaining_calls = tuple(call for call, call_number in calls[position:] if call_number > number)
-    place = "last" if number == len(script) - 1 else "first" if position == 0 else "middle"
+    next_number = calls[position][1]
+    message = tuple(call for call, message_number in calls[position:] if message_number == next_number)
+    remaining_calls = tuple(call for call, message_number in calls[position:] if message_number > next_number)
+    place = "last" if next_number == len(script) - 1 else "first" if position == 0 else "middle"
     return Move(calls=message, place=place, has_failed_before=failures > 0, remaining_calls=remaining_calls)
 
 
 def _count_progress(script: CallScript, request: ChatRequest) -> tuple[int, int]:
     """Return how many calls of the script are completed, and how often the next one has failed.
 
-    If a later call of the script is to the same tool, a failed attempt completes a call as well, because the task then
-    expects the failure.
+    A failed call counts as completed if its result was too large, or if a later call of the script is to the same tool:
+    the task then expects the failure. Results of other tools than the next one are ignored.
     """
     names = [call.name for message in script for call in message]
     position = failures = 0

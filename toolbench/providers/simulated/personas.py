@@ -1,4 +1,4 @@
-"""Simulated models, each with one fault and its true rates, from data/personas.json."""
+"""Simulated models, each with at most one fault and with its true rates, from data/personas.json."""
 
 import json
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Persona:
         median_ms: median of its lognormal latency.
         spread: standard deviation of the logarithm of its latency.
         wires: wire formats of the simulated providers that offer the model; the server answers in any other one, too.
-        workarounds: presets that the strategy production adds.
+        workarounds: presets that the strategy production adds for this model.
         true_rates: success by scenario and strategy, as `/v1/models` publishes it. `drift` is the same number as
             `rate`. `infrastructure` says whether the fault causes infrastructure errors and no failures of the model.
             `streamed` has the rates that differ in streams. Every other key is a scenario's slug or its group's name
@@ -69,14 +69,14 @@ def describe_persona(persona: Persona) -> JsonObject:
 @cache
 def load_personas() -> dict[str, Persona]:
     """Return the simulated models by slug, in the order of data/personas.json. The result is cached."""
-    data = json.loads(PERSONAS_PATH.read_text(encoding="utf-8"))
-    return {item["slug"]: _parse_persona(item, data["defaults"]) for item in data["personas"]}
+    document = json.loads(PERSONAS_PATH.read_text(encoding="utf-8"))
+    return {row["slug"]: _parse_persona(row, document["defaults"]) for row in document["personas"]}
 
 
-def _parse_persona(item: JsonObject, defaults: JsonObject) -> Persona:
-    merged = defaults | item
-    success = _add_baseline(defaults["success"] | item.get("success", {}), merged["workarounds"])
-    streamed = _add_baseline(item.get("streamed", {}), merged["workarounds"])
+def _parse_persona(row: JsonObject, defaults: JsonObject) -> Persona:
+    merged = defaults | row
+    success = _add_baseline(defaults["success"] | row.get("success", {}), merged["workarounds"])
+    streamed = _add_baseline(row.get("streamed", {}), merged["workarounds"])
     return Persona(
         slug=merged["slug"],
         group=merged["group"],
@@ -100,13 +100,13 @@ def _parse_persona(item: JsonObject, defaults: JsonObject) -> Persona:
 
 
 def _add_baseline(rates: JsonObject, workarounds: list[str]) -> JsonObject:
-    """Return the rates with a rate of baseline where the file has none.
+    """Return the rates, and add that of the strategy baseline where the file has none.
 
-    Baseline is production without the model's workarounds. Its rate is therefore that of production for a model without
-    workarounds, and that of raw for any other.
+    Baseline is production without the model's workarounds. For a model without workarounds, its rate is therefore that
+    of production; for any other, it is that of raw.
     """
-    same_strategy = "raw" if workarounds else "production"
+    equal_strategy = "raw" if workarounds else "production"
     return {
-        name: {"raw": rate["raw"], "baseline": rate.get("baseline", rate[same_strategy]), **rate}
+        name: {"raw": rate["raw"], "baseline": rate.get("baseline", rate[equal_strategy]), **rate}
         for name, rate in rates.items()
     }

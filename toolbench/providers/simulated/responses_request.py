@@ -1,4 +1,4 @@
-"""Parser of requests of OpenAI's Responses API, which refuses a request where OpenAI would."""
+"""Parser of requests of OpenAI's Responses API. It refuses the requests that OpenAI would refuse."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ def parse_responses_request(body: JsonObject) -> JsonObject:
     The seed is taken from `metadata.seed`.
 
     Raises:
-        ValueError: OpenAI would refuse the request; the text is one sentence.
+        ValueError: OpenAI would refuse the request; the error's text says why.
         KeyError, TypeError, AttributeError: a field is missing or has a value of another type.
     """
     items = _list_items(body.get("input"))
@@ -50,7 +50,7 @@ def _check_rules(body: JsonObject, items: list[JsonObject]) -> None:
     """Check OpenAI's rules for requests.
 
     Raises:
-        ValueError: OpenAI would refuse the request; the text is one sentence.
+        ValueError: OpenAI would refuse the request; the error's text says why.
     """
     if unknown := next((name for name in _UNKNOWN_PARAMETERS if name in body), ""):
         raise ValueError(f"Unknown parameter: '{unknown}'")
@@ -70,7 +70,7 @@ def _check_rules(body: JsonObject, items: list[JsonObject]) -> None:
 
 
 def _check_calls(items: list[JsonObject]) -> None:
-    """Check that every call is followed by one output, and that every output has a call before it.
+    """Check that every call has one output after it, and that every output has its call before it.
 
     Raises:
         ValueError: calls and outputs do not match.
@@ -89,7 +89,7 @@ def _check_calls(items: list[JsonObject]) -> None:
 
 
 def _convert_items(items: list[JsonObject]) -> Iterator[Message]:
-    """Yield chat messages; the items of one answer become one message, without its reasoning."""
+    """Yield chat messages: one for all items of an answer except its reasoning, and one for any other item."""
     answer: Message = {}
     for item in items:
         item_type = item.get("type", "message")

@@ -65,11 +65,11 @@ def _render_items(answer_id: str, message: JsonObject, status: str) -> Iterator[
 
 
 def build_response_events(completion: JsonObject, generator: random.Random, *, with_usage: bool = True) -> Events:
-    """Build the events of a stream of the Responses API: start, each item in parts, whole response.
+    """Build the events of a stream of the Responses API: start, each item in parts, the whole response.
 
     Args:
         completion: the completion.
-        generator: source of the sizes of parts.
+        generator: random generator for the lengths of the parts.
         with_usage: ignored, because the last event always has a usage.
     """
     response = render_response(completion)
@@ -111,16 +111,19 @@ def _build_part_events(item: JsonObject, generator: random.Random) -> Iterator[J
         else ("response.reasoning_summary_part", "response.reasoning_summary_text")
     )
     index = {"content_index": 0} if is_message else {"summary_index": 0}
-    probabilities: JsonObject = {"logprobs": []} if is_message else {}
+    logprobs: JsonObject = {"logprobs": []} if is_message else {}
     yield {"type": f"{part_name}.added", **index, "part": {**part, "text": ""}}
     for text in split_text(part["text"], generator):
-        yield {"type": f"{text_name}.delta", **index, "delta": text, **probabilities}
-    yield {"type": f"{text_name}.done", **index, "text": part["text"], **probabilities}
+        yield {"type": f"{text_name}.delta", **index, "delta": text, **logprobs}
+    yield {"type": f"{text_name}.done", **index, "text": part["text"], **logprobs}
     yield {"type": f"{part_name}.done", **index, "part": part}
 
 
 def render_openai_error(reply: Reply) -> Reply:
-    """Convert an error to the Responses format; a reply without a JSON error is returned unchanged."""
+    """Convert an error to the Responses format; a reply without a JSON error is returned unchanged.
+
+    An error with status 200 becomes a response that failed.
+    """
     try:
         error = json.loads(reply.body)["error"]
     except (ValueError, RecursionError, TypeError, KeyError):

@@ -1,8 +1,8 @@
 """Script of the calls that a correct model makes for the current task.
 
-The script comes from the first of these that gives calls: a known task in the question, known sentences in the
-instructions, calls that are written in the instructions, an offered tool with values from the question, and a tool of
-which tool_choice requires a call.
+A known task in the question determines the script, even if it needs no call. Otherwise, the script comes from the first
+of these that gives calls: known sentences in the instructions, calls that are written in the instructions, an offered
+tool with values from the question, and a tool of which tool_choice requires a call.
 """
 
 import re
@@ -71,8 +71,8 @@ def list_offered_tools(request: ChatRequest) -> tuple[JsonObject, ...]:
     """Return the functions of the request's tools; without tools, those defined in the instructions."""
     if request.functions:
         return request.functions
-    values = (value.get("function", value) for _, _, value in find_json_objects(request.instructions))
-    return tuple(value for value in values if isinstance(value, dict) and {"name", "parameters"} <= value.keys())
+    candidates = (found.get("function", found) for _, _, found in find_json_objects(request.instructions))
+    return tuple(tool for tool in candidates if isinstance(tool, dict) and {"name", "parameters"} <= tool.keys())
 
 
 def _find_written_calls(request: ChatRequest) -> list[Call]:
@@ -91,10 +91,10 @@ def _find_written_calls(request: ChatRequest) -> list[Call]:
 
 
 def _parse_call(arguments: JsonObject, preceding_names: list[str]) -> Call | None:
-    """Return a call of the last tool named before its arguments.
+    """Return a call of the last tool that is named before a JSON object, with the object as its arguments.
 
     Returns:
-        None if no tool is named before, or if the object defines a tool or shows how to write a call.
+        None if no tool is named before the object, or if the object defines a tool or shows how to write a call.
     """
     if {"parameters", "arguments", "function", "final"} & arguments.keys() or not preceding_names:
         return None
@@ -111,7 +111,7 @@ def _fill_workspace_id(call: Call, request: ChatRequest) -> Call:
 def _group_into_messages(calls: list[Call], request: ChatRequest) -> CallScript:
     """Return one message per call.
 
-    The first two calls share a message if the instructions say so and parallel calls are allowed.
+    The first two calls share a message if the instructions contain "FIRST message" and parallel calls are allowed.
     """
     is_first_pair = "FIRST message" in request.instructions and request.allows_parallel_calls and len(calls) > 1
     first_messages: CallScript = ((calls[0], calls[1]),) if is_first_pair else ()
@@ -121,7 +121,8 @@ def _group_into_messages(calls: list[Call], request: ChatRequest) -> CallScript:
 def _guess_call(request: ChatRequest) -> Call | None:
     """Return a call of the tool that fits the question best, or None if no call is needed or no tool fits.
 
-    A tool whose required arguments are all known is preferred to one whose arguments are guessed.
+    Among tools that fit equally well, one whose required arguments are all known is preferred. If no tool shares a word
+    with the question, only tools with such arguments fit.
     """
     question, tools = request.question, list_offered_tools(request)
     if find_answer_without_tools(question):

@@ -68,9 +68,9 @@ class SimulatedServer:
             await self.runner.cleanup()
 
     def find_models(self, name: str) -> tuple[Persona, ...]:
-        """Return the model of that name; () if there is none.
+        """Return the model of that name as a tuple; () if there is none.
 
-        A subclass may return further models, whose faults occur as well in the answers of the first.
+        A subclass may return further models, whose faults occur in the answers of the first model, too.
         """
         model = load_personas().get(name)
         return (model,) if model else ()
@@ -127,7 +127,7 @@ class SimulatedServer:
         return secrets.compare_digest(key.encode(errors="surrogateescape"), self.key.encode())
 
     async def _stream_answer(self, answer: SimulatedAnswer, label: str, request: web.Request) -> web.StreamResponse:
-        """Send a streamed answer; half of its latency passes before the first chunk, the rest after the chunks."""
+        """Send a streamed answer. Half its latency passes before the first chunk, the rest evenly after the chunks."""
         response = web.StreamResponse(headers={"Content-Type": answer.reply.content_type, "x-simulated": label})
         await asyncio.sleep(answer.seconds * self.latency_factor / 2)
         await response.prepare(request)

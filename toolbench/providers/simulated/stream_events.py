@@ -13,7 +13,7 @@ from typing import Any
 from toolbench.engine.types import JsonObject
 
 DONE_EVENT = "[DONE]"
-MIN_PART_CHARS, MAX_PART_CHARS = 3, 12  # parts of a long text are longer, so that there are about 400 at most
+MIN_PART_CHARS, MAX_PART_CHARS = 3, 12  # longer for a long text, so that it has at most about 400 parts
 COMMENT_EVENT = b": still there (simulated)\n\n"
 _FIELD_PREFIX = re.compile(rb"^(data|event): ", re.MULTILINE)
 
@@ -28,7 +28,7 @@ def build_events(completion: JsonObject, generator: random.Random, *, with_usage
 
     Args:
         completion: the completion.
-        generator: source of the sizes of parts.
+        generator: random generator for the lengths of the parts.
         with_usage: whether to add the usage.
     """
     choice = completion["choices"][0]
@@ -148,7 +148,7 @@ def name_repeated(events: Events) -> None:
 
 
 def finish_blank(events: Events) -> None:
-    """Set an empty finish reason in every event without one."""
+    """Set the finish reason to "" in every event that has none."""
     for event in events:
         if isinstance(event, dict) and event["choices"] and event["choices"][0]["finish_reason"] is None:
             event["choices"][0]["finish_reason"] = ""
@@ -175,7 +175,7 @@ def usage_missing(events: Events) -> None:
 def lines_otherwise(chunks: Chunks) -> Chunks:
     """Return chunks with the same events in another valid syntax.
 
-    There is no space after the colon, a comment precedes each event, lines end in CRLF, and chunks end inside a CRLF.
+    No space follows a field's colon, a comment precedes each event, lines end in CRLF, and chunks end inside a CRLF.
     """
     stream = b"".join(COMMENT_EVENT + _FIELD_PREFIX.sub(rb"\1:", chunk) for chunk in chunks).replace(b"\n", b"\r\n")
     return tuple(re.split(rb"(?<=\r\n\r)", stream))

@@ -41,7 +41,7 @@ class BuildStreamEvents(Protocol):
 
         Args:
             completion: the completion.
-            generator: source of the sizes of the parts of a text.
+            generator: random generator for the lengths of the parts of a text.
             with_usage: whether the request asks for the usage.
         """
         ...

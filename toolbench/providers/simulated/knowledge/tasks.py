@@ -1,4 +1,4 @@
-"""Known tasks in questions: the calls that a known wording requires, and the reply after them."""
+"""Known tasks in questions, with the calls that they require and the reply after these calls."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from toolbench.engine.types import JsonObject
 from toolbench.providers.simulated.chat_request import ChatRequest
 
 KNOWN_TASKS_PATH = Path(__file__).parents[2] / "data" / "known_tasks.json"
-NAME_PATTERN = re.compile(r"\$\{?(\w+)\}?", re.ASCII)
+NAME_PATTERN = re.compile(r"\$\{?(\w+)\}?", re.ASCII)  # `$name` or `${name}`
 MAX_CACHED_QUESTIONS = 2000
 
 
@@ -22,10 +22,10 @@ class KnownTask:
     """Scripted solution of a task in a question.
 
     Attributes:
-        calls: the calls to make, as (tool, arguments).
+        calls: the calls to make, as (name of the tool, arguments).
         in_one_message: whether all calls belong in one message.
-        reply_template: the final reply with `$names` from question and results, "" for none.
-        values: values of the names in the question and in the row's `fact`.
+        reply_template: the final reply, in which `$names` stand for `values` or for fields of results; "" for none.
+        values: the values by name, read from the question and from the `fact` of the task's row.
     """
 
     calls: tuple[tuple[str, JsonObject], ...]
@@ -40,8 +40,8 @@ class _TaskRow:
 
     Attributes:
         patterns: the task's wordings, with a group for each `$name`.
-        row: the row as it is in the file. Its `fact` is a sentence of the conversation with values of further names,
-            and `numbers` lists the names whose values are numbers.
+        row: the row as it is in the file. `fact`, if present, is the wording of a sentence that the conversation must
+            contain; further names get their values from it. `numbers` lists the names whose values are numbers.
     """
 
     patterns: tuple[re.Pattern[str], ...]
@@ -49,7 +49,11 @@ class _TaskRow:
 
 
 def find_known_task(request: ChatRequest) -> KnownTask | None:
-    """Return the known task whose wording is the last line of the question, or None."""
+    """Return the known task whose wording matches the last line of the question.
+
+    Returns:
+        None if no wording matches, or if the conversation lacks the fact of the task.
+    """
     return _match_question(request.question, request.earlier_text)
 
 
@@ -86,6 +90,7 @@ def _build_known_task(row: JsonObject, question_values: Mapping[str, str], conve
             return None
         values |= fact.groupdict()
     values |= {name: int(values[name]) for name in row.get("numbers", ()) if name in values}
+    # A value in a tool's name may have several words: `${verb}_${noun}` becomes `ship_gift_card`.
     calls = tuple(
         (_fill_text(call["tool"], values).replace(" ", "_"), fill_names(call["arguments"], values))
         for call in row["calls"]
@@ -94,11 +99,11 @@ def _build_known_task(row: JsonObject, question_values: Mapping[str, str], conve
 
 
 def build_pattern(text: str, known_values: Mapping[str, object]) -> re.Pattern[str]:
-    """Build a pattern from a wording, in which a `$name` matches its known value, or any text on the line.
+    """Build a pattern from a wording, in which a `$name` matches its known value or else any text on the line.
 
     Args:
         text: the wording.
-        known_values: values by name; any other name becomes a group of the pattern.
+        known_values: values by name; any other name becomes a group, and its repetition matches the same text.
     """
     parts, group_names = [], set()
     for index, part in enumerate(NAME_PATTERN.split(text)):
@@ -112,20 +117,20 @@ def build_pattern(text: str, known_values: Mapping[str, object]) -> re.Pattern[s
     return re.compile("".join(parts))
 
 
-def fill_names(value: Any, values: JsonObject) -> Any:
-    """Replace `$names` by their values in all texts at any depth.
+def fill_names(template: Any, values: JsonObject) -> Any:
+    """Replace each `$name` by its value in all texts of a JSON value, at any depth.
 
-    A text that is only a name becomes the value itself, which may be a number.
+    A text that is only a `$name` becomes the value itself, which may be a number.
 
     Raises:
         KeyError: a name has no value.
     """
-    if isinstance(value, str):
-        single_name = NAME_PATTERN.fullmatch(value)
-        return values[single_name[1]] if single_name else _fill_text(value, values)
-    if isinstance(value, list):
-        return [fill_names(item, values) for item in value]
-    return {key: fill_names(item, values) for key, item in value.items()} if isinstance(value, dict) else value
+    if isinstance(template, str):
+        single_name = NAME_PATTERN.fullmatch(template)
+        return values[single_name[1]] if single_name else _fill_text(template, values)
+    if isinstance(template, list):
+        return [fill_names(item, values) for item in template]
+    return {key: fill_names(item, values) for key, item in template.items()} if isinstance(template, dict) else template
 
 
 def _fill_text(text: str, values: JsonObject) -> str:

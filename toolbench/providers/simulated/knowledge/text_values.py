@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 
 QUOTED, ADDRESS, DATE, CODE, NUMBER, NAME = "quoted", "address", "date", "code", "number", "name"
 MAX_QUESTION_CHARS = 4000  # the rest of a question is ignored
-# An address is a URL or an e-mail address; a time without a date has the kind of a date.
+# An address is a URL or an e-mail address. A time without a date, such as 9:30, has the kind of a date. A code begins
+# with a letter and contains a digit, such as ORD-17. A name is one to five capitalised words, of which the first does
+# not begin a sentence.
 _PATTERNS = (
     (QUOTED, re.compile(r"[\"“«]([^\"“”«»]{1,500})[\"”»]|(?<!\w)['‘]([^'‘’]{1,500})['’](?!\w)")),
     (ADDRESS, re.compile(r"\bhttps?://[^\s\"<>]{1,500}|\b[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,8}")),
@@ -15,13 +17,14 @@ _PATTERNS = (
     (NUMBER, re.compile(r"(?<![\w.-])-?\d{1,15}(?:\.\d{1,10})?(?![\w-]|\.\d)")),
     (NAME, re.compile(r"(?<=[^.!?:\s] )[A-ZÀ-Ý][\w'’-]{0,60}(?: [A-ZÀ-Ý][\w'’-]{0,60}){0,4}")),
 )
+# Text between a word and the value after it, such as ` is #` in `order is #17`.
 _WORD_TO_VALUE = re.compile(r"\s*(?:is|are|was|to|of|named|called|number|no\.?|nr\.?|id|[:=#])?\s*[#:\"“'‘]?")
-_VALUE_TO_WORD = re.compile(r"[\"”'’]?[\s-]*")
+_VALUE_TO_WORD = re.compile(r"[\"”'’]?[\s-]*")  # such as the space in `3 days`
 
 
 @dataclass(frozen=True, slots=True)
 class TextValue:
-    """Value in a question with its kind and its position in characters."""
+    """Value in a question with its kind and its position in characters; `end` is exclusive."""
 
     kind: str
     text: str
@@ -34,8 +37,8 @@ class QuestionValues:
     """Values of one question, unused and used.
 
     Attributes:
-        question: the question, at most `MAX_QUESTION_CHARS` of it.
-        unused: values that may still be assigned to an argument.
+        question: the question, at most its first `MAX_QUESTION_CHARS` characters.
+        unused: values that may still be assigned to an argument; by kind in the order of `_PATTERNS`, then by position.
         used: values that have been assigned, and values that overlap them.
     """
 
@@ -50,9 +53,9 @@ class QuestionValues:
         return cls(question, [value for kind, pattern in _PATTERNS for value in _find_values(kind, pattern, question)])
 
     def find_near(self, word: str, *kinds: str) -> Iterator[TextValue]:
-        """Yield unused values of these kinds right after the word, as in `order 17`.
+        """Yield unused values of these kinds that follow the word, as in `order 17` or `orders are 17`.
 
-        Numbers right before the word, as in `3 days`, are yielded as well.
+        If NUMBER is one of the kinds, numbers right before the word, as in `3 days`, are yielded as well.
         """
         for mention in re.finditer(rf"\b{re.escape(word)}(?:e?s)?\b", self.question, re.IGNORECASE):
             start, end = mention.span()
@@ -63,7 +66,7 @@ class QuestionValues:
                     yield value
 
     def list_unused(self, *kinds: str) -> Iterator[TextValue]:
-        """Yield the unused values in the order of the kinds, then by position."""
+        """Yield the unused values of these kinds, in the order of the kinds, then by position."""
         for kind in kinds:
             yield from (value for value in tuple(self.unused) if value.kind == kind)
 
@@ -78,7 +81,7 @@ class QuestionValues:
         return next((value for value in self.unused if value.text.lower() == text.lower()), None)
 
     def is_used(self, text: str) -> bool:
-        """Return whether there are values with this text and all of them are used."""
+        """Return whether a used value has exactly this text, and no unused value has it, ignoring case."""
         return self.find_text(text) is None and any(value.text == text for value in self.used)
 
 

@@ -6,6 +6,7 @@ from toolbench.engine.strict_json import get_object
 from toolbench.engine.types import JsonObject
 from toolbench.providers.simulated.knowledge.plain_answers import find_topic
 
+# The group is `New York` in `the weather in New York`.
 PLACE_PATTERN = re.compile(r"\b(?:in|for|at|of|to|near)\s+([A-ZÀ-Ý][\w'’.-]*\w(?:\s+[A-ZÀ-Ý][\w'’.-]*\w)*)")
 PLACE_KEYS = ("city", "place", "location", "town")
 REASON_KEYS = ("reasoning", "reason", "explanation")
@@ -13,7 +14,7 @@ CONFIDENCE_VALUE = 0.9
 
 
 def fill_arguments(tool: JsonObject, question: str) -> JsonObject | None:
-    """Return the required arguments of a tool, or all arguments if it has no list of required ones.
+    """Return values for the required arguments of a tool, or for all if it has no list of required ones.
 
     Returns:
         None if one of these arguments has no known value, or if there are none.
@@ -34,7 +35,8 @@ def find_known_value(name: str, schema: JsonObject, question: str) -> object:
     """Return the value of an argument with an enum or a known name.
 
     Returns:
-        None if the argument has neither, or if the question mentions neither a place nor one of the enum's values.
+        None if the argument has neither, if the question mentions no value of the enum, or, for the name of a place, if
+        the question mentions no place.
     """
     options = schema.get("enum")
     if isinstance(options, list) and options:
