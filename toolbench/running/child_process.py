@@ -19,7 +19,7 @@ class ChildSpec:
     """Specification of a child process.
 
     Attributes:
-        name: unique name of the child, also of its log file.
+        name: unique name of the child; its log is `<name>.log`.
         command: program and arguments.
         environment: the complete environment of the child.
         folder: folder in which the child starts.
@@ -27,7 +27,7 @@ class ChildSpec:
         stop_seconds: time that the child may take to stop before it is killed.
         has_ready_line: whether the first line of the child's standard output is a ready line.
         has_heartbeats: whether the child writes heartbeats to the database.
-        depends_on: names of the children without which it cannot write heartbeats.
+        depends_on: names of the other children without which this one cannot write heartbeats.
         inherited_handles: file descriptors that the child inherits.
     """
 
@@ -47,7 +47,7 @@ class ChildProcess:
     """Process that is started from a specification.
 
     Its output goes to `<logs>/<name>.log`, except for the standard output of a child with a ready line, which goes to a
-    pipe. A log of more than `_MAX_LOG_BYTES` is renamed to `.log.1` before the start; `limit_log` limits it later.
+    pipe. Before the start, a log of more than `_MAX_LOG_BYTES` is renamed to `<name>.log.1`.
     """
 
     def __init__(self, spec: ChildSpec, logs: Path, inherited_handles: tuple[int, ...] = ()) -> None:
@@ -56,7 +56,7 @@ class ChildProcess:
         Args:
             spec: the specification.
             logs: folder of the logs.
-            inherited_handles: file descriptors that it inherits in addition to those of the specification.
+            inherited_handles: file descriptors that the process inherits in addition to those of the specification.
         """
         self.spec = spec
         self.log = logs / f"{spec.name}.log"
@@ -87,9 +87,9 @@ class ChildProcess:
         return self.process.poll()
 
     def limit_log(self) -> None:
-        """Copy a log of more than `_MAX_RUNNING_LOG_BYTES` to `.log.1` and empty it, while the process writes to it.
+        """Copy a log of more than `_MAX_RUNNING_LOG_BYTES` to `<name>.log.1`, and empty the log.
 
-        Without space for the copy, the log is emptied all the same.
+        The process may write to the log meanwhile. If the copy fails, the log is emptied all the same.
         """
         with suppress(OSError):  # the log may be deleted
             if self.log.stat().st_size > _MAX_RUNNING_LOG_BYTES:
@@ -97,7 +97,7 @@ class ChildProcess:
                 os.truncate(self.log, 0)
 
     def _copy_log(self, copy: Path) -> None:
-        """Copy the log, or delete an incomplete copy, such as on a full disk."""
+        """Copy the log. If that fails, on a full disk for instance, delete the incomplete copy."""
         try:
             shutil.copyfile(self.log, copy)
         except OSError:
@@ -105,7 +105,7 @@ class ChildProcess:
                 copy.unlink()
 
     def read_last_log_line(self) -> str:
-        """Return the last line of the log that is not blank, at most `_MAX_LINE_BYTES` of it; "" without a log."""
+        """Return the last non-blank line in the last `_MAX_LINE_BYTES` of the log; "" if there is none."""
         try:
             with self.log.open("rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - _MAX_LINE_BYTES))
@@ -122,7 +122,7 @@ class ChildProcess:
     def stop(self) -> None:
         """Request a stop and wait for the end; kill the child if it still runs after `spec.stop_seconds`.
 
-        Processes of its group that still run are killed.
+        Afterwards, kill the processes of its group that still run.
         """
         self.request_stop()
         try:

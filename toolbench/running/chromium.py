@@ -20,7 +20,10 @@ _APT_COMMANDS = (
 
 
 def find_chromium() -> str | None:
-    """Return the path of Chromium from the variable CHROMIUM (not checked), from PATH or from Playwright; else None."""
+    """Return the path of Chromium, or None if there is none.
+
+    The environment variable CHROMIUM comes first, then PATH, then Playwright. A path in CHROMIUM is not checked.
+    """
     if configured_path := os.environ.get("CHROMIUM"):
         return configured_path
     for name in _PROGRAM_NAMES:
@@ -35,7 +38,7 @@ def install_chromium() -> str | None:
     """Install Chromium: as root with apt, and with Playwright if that is not possible or fails.
 
     Returns:
-        The path, or None if both failed.
+        The path, or None if no Chromium is found after the installation.
     """
     if os.geteuid() == 0 and shutil.which("apt-get"):
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
@@ -46,7 +49,7 @@ def install_chromium() -> str | None:
 
 
 def main() -> int:
-    """Print the path of a Chromium and return the exit code: 1 if none is found or installed."""
+    """Print the path of a Chromium and return 0; return 1 if none is found and none can be installed."""
     path = find_chromium() or install_chromium()
     if path is None:
         print(

@@ -1,7 +1,8 @@
-"""Script that runs a command so that, on Linux, it ends with its parent process; options choose another user.
+"""Script that runs a command which, on Linux, ends with its parent process. Options choose another user.
 
 Usage: `python -I -S confine.py --parent PID --signal N [--namespace UID | --user UID GID] -- COMMAND…`
-The command replaces the script in the same process and keeps its number.
+PID is the number of the parent process. When the parent ends, the command gets the signal N. The command replaces the
+script in the same process.
 """
 
 import argparse
@@ -33,7 +34,7 @@ def enter_namespace(uid: int) -> None:
 
 
 def drop_to_user(uid: int, gid: int) -> None:
-    """Change permanently from root to another user, without further groups."""
+    """Change permanently from root to another user, without supplementary groups."""
     os.setgroups([])
     os.setgid(gid)
     os.setuid(uid)
@@ -42,7 +43,7 @@ def drop_to_user(uid: int, gid: int) -> None:
 def die_with_parent(parent_pid: int, signal_number: int) -> None:
     """Make the kernel send a signal to this process when its parent ends; do nothing on systems other than Linux.
 
-    Call it after a change of user, which would cancel the request to the kernel. If the parent has already ended, the
+    Call it after a change of user, which would cancel the request to the kernel. If the parent has already ended, this
     process is killed at once.
     """
     if sys.platform != "linux":
@@ -58,7 +59,7 @@ def _write_file(path: str, text: str) -> None:
 
 
 def main() -> None:
-    """Change the user if an option says so, then replace this process by the command."""
+    """Change the user if an option says so, then replace this script by the command."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--signal", type=int, required=True)

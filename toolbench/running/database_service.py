@@ -16,7 +16,7 @@ MAX_WAIT_SECONDS = 120.0
 def serve_database(paths: Paths) -> Iterator[str]:
     """Start the installation's own PostgreSQL, yield its URL, and stop it afterwards.
 
-    The lock of a running Toolbench is held meanwhile, so `make up` is refused until the block ends.
+    The locks of a running Toolbench are held meanwhile, so `make up` is refused until the block ends.
 
     Raises:
         RunnerError: Toolbench runs, or its processes are still ending; the data folder cannot be written; the disk is

@@ -20,7 +20,7 @@ class ProcessUser:
 
     Attributes:
         options: options of confine.py, () for the current user.
-        owner: (user, group) that must own the process's files; None to leave their owner unchanged.
+        owner: (uid, gid) that must own the process's files; None to leave their owner unchanged.
     """
 
     options: tuple[str, ...] = ()
@@ -30,13 +30,13 @@ class ProcessUser:
 def build_confined_command(
     command: list[str], *, death_signal: signal.Signals, user: ProcessUser | None = None
 ) -> list[str]:
-    """Build a command that runs `command` as `user` and, on Linux, ends it together with this process.
+    """Wrap a command so that it runs as `user` and, on Linux, ends together with this process.
 
-    Start it from the main thread: on Linux the command ends with the thread that started it.
+    Start the returned command from the main thread: on Linux it ends with the thread that started it.
 
     Args:
         command: the program and its arguments.
-        death_signal: signal that the kernel sends when this process ends.
+        death_signal: signal that the kernel sends to the command when this process ends.
         user: None for the current user.
     """
     options = user.options if user else ()
@@ -64,12 +64,12 @@ def find_unprivileged_user() -> ProcessUser:
 def ensure_program_reachable(folder: Path, user: ProcessUser, *, program: str) -> Path:
     """Return a folder from which the user can run programs: `folder`, or a copy of it below /var/lib.
 
-    The copy includes the package of `folder` and the libraries beside it. It is needed if root's private home contains
-    the package, for instance.
+    A copy is needed if root's private home contains `folder`, for instance. It consists of the package, which is the
+    parent of `folder`, and of the libraries beside the package.
 
     Args:
         folder: folder with the programs.
-        user: the user.
+        user: user as which the programs run.
         program: path of the program to try, relative to the folder.
     """
     if _can_run(user, folder / program, "--version"):

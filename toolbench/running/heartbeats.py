@@ -13,14 +13,15 @@ SELECT pid, min(extract(epoch FROM clock_timestamp() - seen_at))::float FROM lab
 
 
 def read_silent_seconds(database_url: str) -> dict[int, float] | None:
-    """Return the seconds since the last heartbeat of the processes of this host, by process number.
+    """Return the seconds since the last heartbeat of each process of this host, by process number.
 
     Returns:
         None if the database cannot be queried.
     """
     try:
         with psycopg.connect(database_url, connect_timeout=2) as connection:
-            connection.execute("SET LOCAL statement_timeout = 2000")  # a connection pooler may refuse it as an option
+            # 2 s. A connection pooler may refuse this setting as an option of the connection.
+            connection.execute("SET LOCAL statement_timeout = 2000")
             return dict(connection.execute(_SILENT_SECONDS_SQL, [socket.gethostname()]).fetchall())
     except psycopg.Error:
         return None

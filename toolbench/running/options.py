@@ -20,9 +20,9 @@ class StartOptions:
     """Options of `make up`.
 
     Attributes:
-        host: address on which the site and the gateway listen; an address of IPv6 without brackets.
+        host: address on which the site and the gateway listen; IPv6 addresses without brackets.
         port: port of the site.
-        allowed_hosts: further names by which browsers may address the site; addresses of IPv6 without brackets.
+        allowed_hosts: further names by which browsers may address the site; IPv6 addresses without brackets.
         workers: number of worker processes.
         local_model: whether to serve the local model.
         database_url: "" for the PostgreSQL that `make up` starts.
@@ -73,8 +73,8 @@ class StartOptions:
     def site_hosts(self) -> tuple[str, ...]:
         """Hosts by which browsers may address the site, in addition to 127.0.0.1, localhost and [::1].
 
-        These are `allowed_hosts`, the host of `public_url`, and `host` unless it stands for all addresses; addresses of
-        IPv6 are in brackets, as in the Host header.
+        These are `allowed_hosts`, the host of `public_url`, and `host` unless it stands for all addresses. IPv6
+        addresses are in brackets, as in the Host header.
         """
         public_hosts = [host] if (host := urlsplit(self.public_url).hostname) else []
         listening_hosts = [] if self.listens_everywhere else [self.host]
@@ -87,10 +87,11 @@ class StartOptions:
 
     @property
     def base(self) -> str:
-        """URL at which people reach the site: `public_url`, or else one with the first allowed host or `host`.
+        """URL at which people reach the site.
 
-        An allowed host `*` is skipped, and a `host` that stands for all addresses is replaced by 127.0.0.1. The names
-        of cookies contain the port of this URL.
+        It is `public_url` or, without one, an HTTP URL of the first allowed host (`host` if there is none) and `port`.
+        An allowed host `*` is skipped, the leading dot of a domain such as `.example.org` is removed, and a `host` that
+        stands for all addresses is replaced by 127.0.0.1.
         """
         if self.public_url:
             return self.public_url
@@ -115,7 +116,7 @@ class StartOptions:
         except UnicodeError as error:  # the name breaks the rules for host names
             raise self._build_host_error() from error
         except OSError as error:
-            is_unknown_name = (error.errno or 0) < 0
+            is_unknown_name = (error.errno or 0) < 0  # the codes of getaddrinfo are negative
             if is_unknown_name or error.errno == errno.EADDRNOTAVAIL:
                 raise self._build_host_error() from error
             raise RunnerError(
@@ -131,7 +132,7 @@ class StartOptions:
 
 
 def _bracket(host: str) -> str:
-    """Return the host as in a URL, where an address of IPv6 is in brackets."""
+    """Return the host as in a URL, where an IPv6 address is in brackets."""
     return f"[{host}]" if ":" in host else host
 
 
@@ -143,7 +144,7 @@ def _parse_public_url(text: str) -> str:
     """Return the URL, "" for none.
 
     Raises:
-        RunnerError: the text is not a URL of scheme, host and optional port only.
+        RunnerError: the text is not an HTTP URL that consists of scheme, host and an optional port.
     """
     try:
         parts = urlsplit(text)

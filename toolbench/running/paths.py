@@ -137,5 +137,5 @@ class Lock:
             time.sleep(0.05)
 
     def release(self) -> None:
-        """Close the file, which releases the lock unless another process inherited it."""
+        """Close the file, which releases the lock unless another process has inherited the descriptor."""
         os.close(self.handle)

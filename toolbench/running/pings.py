@@ -62,10 +62,15 @@ class HealthPing:
 
 
 def find_ping_address(url: str) -> tuple[str, int] | None:
-    """Return IP address and port at which a server can be pinged; for one on all addresses, an address of this machine.
+    """Return IP address and port at which a server can be pinged.
+
+    A server that listens on all addresses is pinged at 127.0.0.1 or ::1.
+
+    Args:
+        url: URL of the server, such as `http://0.0.0.0:8001`.
 
     Returns:
-        None if the URL has no port, or a name in place of an IP address, because its lookup can block.
+        None if the URL has no port, or has a name in place of an IP address: the lookup of a name could block.
     """
     try:
         host, port = ipaddress.ip_address(urlsplit(url).hostname or ""), urlsplit(url).port

@@ -13,17 +13,17 @@ from toolbench.running.database_user import build_confined_command
 SESSIONS_PER_WORKER = 8
 MAX_REQUEST_LINE_BYTES = 8_190  # gunicorn's maximum, because the URLs of lists of trials are long
 WEB_THREADS = 8
-# Memory of large bodies goes back to the system as soon as it is free. By default glibc raises these limits to 32 MB
-# after the first large body.
+# With fixed thresholds of 1 MiB, glibc returns the memory of a large body to the system as soon as it is free. By
+# default glibc raises the thresholds when it frees a large body, so that it keeps the memory of later ones.
 _MALLOC_SETTINGS = {"MALLOC_MMAP_THRESHOLD_": "1048576", "MALLOC_TRIM_THRESHOLD_": "1048576"}
-# A worker sends a heartbeat when the scheduler asks for it, through the broker.
+# A worker sends a heartbeat when the scheduler asks for one through the broker, which is Valkey.
 WORKER_DEPENDENCIES = frozenset({"scheduler", "valkey"})
 
 
 def build_environment(shared: Mapping[str, str]) -> dict[str, str]:
     """Build the environment of all processes except PostgreSQL and Valkey.
 
-    It contains the variables of this process, among them keys of providers. Those in `shared` replace them.
+    It contains the variables of this process, among them keys of providers. Variables in `shared` take precedence.
     """
     return {
         **_MALLOC_SETTINGS,
@@ -114,6 +114,7 @@ def _build_spec(
     has_heartbeats: bool = False,
     has_ready_line: bool = False,
 ) -> ChildSpec:
+    # After SIGTERM, the web server stops its own child processes before it ends.
     death_signal = signal.SIGTERM if name == "web" else signal.SIGKILL
     return ChildSpec(
         name,

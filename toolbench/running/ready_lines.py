@@ -1,4 +1,4 @@
-"""Reading of the ready lines of child processes, and registration of their addresses."""
+"""Reading of the ready lines of child processes, and registration of the addresses in these lines."""
 
 import json
 import os
@@ -62,7 +62,7 @@ class _Registration:
     Attributes:
         line: the ready line; "" to remove the address of a child that has ended.
         process: the process that registers the address; None between two attempts.
-        deadline: when the process is killed.
+        deadline: when the process is killed if it still runs.
         retry_at: when the next attempt may start.
         retry_seconds: pause after the next failure.
     """
@@ -74,7 +74,7 @@ class _Registration:
     retry_seconds: float = _MIN_RETRY_SECONDS
 
     def start(self, command: Sequence[str], environment: Mapping[str, str], *, now: float) -> None:
-        """Start the process that registers the child, or set the time of the next attempt if that fails."""
+        """Start the process that registers the address, or set the time of the next attempt if that fails."""
         self.deadline = now + _MAX_REGISTRATION_SECONDS
         try:
             self.process = subprocess.Popen(
@@ -138,8 +138,8 @@ class ServiceRegistrar:
         Args:
             environment: environment of the processes that register an address.
             print_message: called with sentences for the terminal.
-            command: program that registers an address. The child's name is appended as an argument, and the ready line
-                is its standard input. To remove an address, `--gone` is appended as well.
+            command: program that registers an address. The child's name is appended as an argument, and the program
+                reads the ready line from its standard input. To remove an address, `--gone` is appended as well.
             clock: returns seconds.
         """
         self._environment = environment
@@ -179,7 +179,7 @@ class ServiceRegistrar:
             self._advance_registration(name)
 
     def list_responsive_names(self) -> set[str]:
-        """Return the names of children that have shown a sign of life since the last call.
+        """Send the pings that are due, and return the names of children with a sign of life since the last call.
 
         A sign is a new ready line or an answered ping. A child with a ready line that cannot be pinged always counts.
         """
@@ -197,7 +197,7 @@ class ServiceRegistrar:
             ping.close()
 
     def _queue_registration(self, name: str, line: str) -> None:
-        """Queue a registration instead of an earlier one of the same child."""
+        """Queue a registration in place of a pending one of the same child; "" as the line queues a removal."""
         self._drop_registration(name)
         self._registrations[name] = _Registration(line)
 

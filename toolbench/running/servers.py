@@ -1,4 +1,4 @@
-"""PostgreSQL and Valkey from their wheels, with preparation, start command and readiness check."""
+"""PostgreSQL and Valkey from installed packages: preparation, start command and readiness check."""
 
 import os
 import shutil
@@ -25,16 +25,16 @@ from toolbench.running.errors import RunnerError
 
 _BASE_ENVIRONMENT = {"LC_ALL": "C", "PATH": os.defpath, "TZ": "UTC"}
 _MEGABYTE = 1_048_576
-# Smallest and largest shared_buffers. The smallest is PostgreSQL's default; the indexes of the lists over a million
-# trials are larger.
+# Smallest and largest shared_buffers; between them, it is an eighth of the memory. The smallest is PostgreSQL's
+# default, and the indexes for lists of a million trials are larger than that.
 _BUFFERS_MB = (128, 512)
-_MEMORY_PER_BUFFERS = 8
-# Smallest and largest work_mem. The smallest is PostgreSQL's default. A larger sort or hash table is written to a
-# temporary file. Each connection may use this memory several times at once.
+_BUFFERS_DIVISOR = 8
+# Smallest and largest work_mem; between them, it is 1/256 of the memory. The smallest is PostgreSQL's default. A larger
+# sort or hash table is written to a temporary file. Each connection may use this memory several times at once.
 _WORK_MB = (4, 32)
-_MEMORY_PER_WORK = 256
-# Memory for hash tables that parallel workers share. Without this setting they are in /dev/shm, which has 64 MB in a
-# container by default.
+_WORK_DIVISOR = 256
+# Memory for hash tables that PostgreSQL's parallel workers share. Without this setting, the tables are in /dev/shm,
+# which has 64 MB in a container by default.
 _PARALLEL_MEMORY = "256MB"
 _CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
@@ -79,8 +79,8 @@ def _describe_refusal(error_text: str) -> str:
 
 def build_memory_settings(memory_mb: int) -> Mapping[str, str]:
     """Return PostgreSQL's settings for a machine with so many megabytes of memory."""
-    buffers = _clamp(memory_mb // _MEMORY_PER_BUFFERS, *_BUFFERS_MB)
-    work = _clamp(memory_mb // _MEMORY_PER_WORK, *_WORK_MB)
+    buffers = _clamp(memory_mb // _BUFFERS_DIVISOR, *_BUFFERS_MB)
+    work = _clamp(memory_mb // _WORK_DIVISOR, *_WORK_MB)
     return {"shared_buffers": f"{buffers}MB", "work_mem": f"{work}MB", "min_dynamic_shared_memory": _PARALLEL_MEMORY}
 
 
@@ -88,14 +88,14 @@ def read_memory_mb(limits: tuple[Path, ...] = _CGROUP_LIMITS) -> int:
     """Return the memory of this machine, or the limit of the container if that is smaller, in megabytes.
 
     Args:
-        limits: files that may hold the limit of the container in bytes, or "max" without one.
+        limits: files that may contain the limit of the container in bytes, or "max" for none.
     """
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return int(min(machine, *map(_read_limit, limits))) // _MEGABYTE
 
 
 def _read_limit(file: Path) -> float:
-    """Return the bytes that the file allows; infinity without the file or a limit."""
+    """Return the limit in the file, in bytes; infinity if the file is missing or has no limit."""
     try:
         return float(file.read_text("ascii").strip().replace("max", "inf"))
     except (OSError, ValueError):
@@ -141,13 +141,13 @@ class Postgres:
     def prepare(self, log: Path) -> None:
         """Create the data folder if it does not exist, and make it usable for the server's user.
 
-        The folder of the socket gets this user as its owner, too.
+        The server's user also becomes the owner of the folder of the socket.
 
         Args:
-            log: file to which the output of the creation is appended.
+            log: file to which the output of initdb is appended.
 
         Raises:
-            RunnerError: PostgreSQL could not create the folder.
+            RunnerError: initdb failed.
         """
         if not (self._data / "PG_VERSION").exists():
             self._create_data(log)
@@ -227,7 +227,7 @@ class Valkey:
 
     @property
     def working_folder(self) -> Path:
-        """Folder in which the server must start. Its command names it "./", so its path may have any characters."""
+        """Folder in which the server must start. The command names it "./", so its path may contain any characters."""
         return self._data
 
     def prepare(self) -> None:
@@ -235,7 +235,7 @@ class Valkey:
         self._data.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def build_command(self) -> list[str]:
-        """Return the command that starts the server, for `working_folder`."""
+        """Return the command that starts the server; run it in `working_folder`."""
         settings = {"port": "0", "unixsocket": str(self._socket), "unixsocketperm": "700", "dir": "./"}
         settings |= {"appendonly": "yes", "appendfsync": "everysec", "save": "", "databases": "64"}
         options = [part for name, value in settings.items() for part in (f"--{name}", value)]

@@ -12,12 +12,13 @@ MAX_LIMIT_FACTOR = 8.0
 class HeartbeatTimer:
     """Timer of the silence of one child, through all its restarts.
 
-    Until the first sign of life after a start, only `max_start_seconds` applies. Each replacement doubles both limits,
-    up to `MAX_LIMIT_FACTOR` times the normal ones. The limits return to normal after signs of life without a gap of
-    more than `max_silent_seconds`, for `SETTLED_SECONDS` or the current limit of silence, whichever is longer.
+    Until the first sign of life after a start, only `max_start_seconds` applies; afterwards only `max_silent_seconds`.
+    Each time the child is killed for its silence, both limits are doubled, up to `MAX_LIMIT_FACTOR` times the normal
+    ones. They return to normal when the child has shown signs of life, without a gap of more than `max_silent_seconds`,
+    for `SETTLED_SECONDS` or the current limit of silence, whichever is longer.
 
     Attributes:
-        max_silent_seconds: seconds without a sign of life after which the child has to be replaced.
+        max_silent_seconds: seconds without a sign of life after which the child has to be killed.
         max_start_seconds: seconds that a start may take.
         limit_factor: factor by which both limits are multiplied now.
         has_heartbeat: whether the child has shown a sign of life since its start.
@@ -39,7 +40,7 @@ class HeartbeatTimer:
     def record_heartbeat(self, heartbeat_at: float) -> None:
         """Record a sign of life.
 
-        A sign of life from before the start is ignored: it is from an earlier process with the same number.
+        A sign from before the start is ignored: an earlier process with the same number has given it.
         """
         if heartbeat_at < self._started_at:
             return
@@ -55,14 +56,14 @@ class HeartbeatTimer:
         self._last_heartbeat_at = max(self._last_heartbeat_at, now)
 
     def compute_silent_seconds(self, now: float) -> float:
-        """Return the seconds since the last sign of life, or since the start if there is none."""
+        """Return the seconds since the latest of the start, the last sign of life and the last forgiven silence."""
         return now - self._last_heartbeat_at
 
     def is_overdue(self, now: float) -> bool:
-        """Return whether the child has to be replaced."""
+        """Return whether the child has been silent for too long."""
         max_seconds = self.max_silent_seconds if self.has_heartbeat else self.max_start_seconds
         return self.compute_silent_seconds(now) > max_seconds * self.limit_factor
 
     def extend_limits(self) -> None:
-        """Double both limits, up to `MAX_LIMIT_FACTOR` times the normal ones. Call it when the child is replaced."""
+        """Double both limits, up to `MAX_LIMIT_FACTOR` times the normal ones. Call it when the child is killed."""
         self.limit_factor = min(self.limit_factor * GROWTH_FACTOR, MAX_LIMIT_FACTOR)

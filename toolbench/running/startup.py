@@ -31,11 +31,11 @@ _MAX_PREPARATION_SECONDS = 24 * 3600.0
 _SERVER_NAMES = frozenset({"postgres", "valkey"})
 
 
-def compute_seconds_before(environment: Mapping[str, str], now: float) -> float:
-    """Return the seconds that `make up` took before this process started, installation included.
+def compute_elapsed_seconds(environment: Mapping[str, str], now: float) -> float:
+    """Return the seconds from the start of `make up` to `now`, the installation of packages included.
 
     Args:
-        environment: environment variables, in which the Makefile sets TOOLBENCH_STARTED_AT.
+        environment: environment variables; the Makefile sets TOOLBENCH_STARTED_AT to seconds since the epoch.
         now: seconds since the epoch.
 
     Returns:
@@ -56,7 +56,7 @@ class Startup:
     """One run of `make up`, from the first check until the last process has ended."""
 
     def __init__(self, options: StartOptions, paths: Paths) -> None:
-        self._started_at = time.monotonic() - compute_seconds_before(os.environ, time.time())
+        self._started_at = time.monotonic() - compute_elapsed_seconds(os.environ, time.time())
         self._options = options
         self._paths = paths
         self._stop_requests = 0
@@ -173,7 +173,7 @@ class Startup:
             connection.close()
 
     def _create_link(self, env: Mapping[str, str]) -> str:
-        """Return a new sign-in link, or the command that prints one if the link could not be created."""
+        """Return a new sign-in link, or advice on how to print one if it could not be created."""
         command = build_manage_command("link")
         process = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
         return process.stdout.strip() or f"print it with `{build_command('link')}`"

@@ -21,13 +21,13 @@ class SupervisedChild:
     Attributes:
         spec: the specification.
         heartbeat_timer: measures how long the child is silent.
-        child: the running process; None while it waits for its restart or if there will be none.
+        child: the process; None between its end and its restart, or if it will not be restarted.
         started_at: time of the last attempt to start it, on the supervisor's clock.
-        restart_seconds: the last pause before a restart; `MIN_RESTART_SECONDS` before the first one. The next one is
-            twice as long, at most `MAX_RESTART_SECONDS`, or `MIN_RESTART_SECONDS` if the process ran for more than
+        restart_seconds: the last pause before a restart, initially `MIN_RESTART_SECONDS`. The next pause is twice as
+            long, at most `MAX_RESTART_SECONDS`; it is `MIN_RESTART_SECONDS` if the process ran for more than
             `SETTLED_SECONDS`.
         is_killed: whether the process was killed for its silence; False from its next start on.
-        restart_at: time of the next restart, on the supervisor's clock; None if there will be none.
+        restart_at: time of the planned restart, on the supervisor's clock; None if none is planned.
     """
 
     spec: ChildSpec
@@ -97,9 +97,9 @@ class Supervisor:
         return self._start(supervised)
 
     def tick(self) -> None:
-        """Reap ended children, restart those whose pause is over, and read ready lines.
+        """Reap ended children, restart those whose pause is over, read ready lines and ping local servers.
 
-        It does not block. Call it several times a second.
+        The call does not block. Call it several times a second.
         """
         now = self._clock()
         if now - self._ticked_at > self._max_silent_seconds / 2:  # this process was suspended and saw no signs of life
@@ -127,7 +127,7 @@ class Supervisor:
 
         Args:
             silent_seconds: seconds since the last heartbeat by process number; None if the database cannot be queried.
-            queried_at: the supervisor's clock before the query.
+            queried_at: time before the query, on the supervisor's clock.
         """
         running_by_pid = {
             supervised.child.pid: supervised
@@ -162,7 +162,7 @@ class Supervisor:
     def stop(self, names: Set[str], *, must_kill: Callable[[], bool] = lambda: False) -> None:
         """Request the named children to stop, the last started first, and wait until they have ended.
 
-        A child that runs longer than its `stop_seconds` is killed. Stopped children are no longer supervised.
+        A child that still runs `stop_seconds` after the request is killed. The children are no longer supervised.
 
         Args:
             names: names of the children.
@@ -191,7 +191,7 @@ class Supervisor:
         return supervised.child
 
     def _restart(self, supervised: SupervisedChild, now: float) -> None:
-        """Start a child again, or schedule another attempt if the system starts no process, for lack of memory, say."""
+        """Start a child again, or schedule another attempt if that fails, for lack of memory for instance."""
         try:
             self._start(supervised)
         except OSError as error:
