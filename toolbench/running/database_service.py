@@ -39,7 +39,8 @@ def serve_database(paths: Paths) -> Iterator[str]:
 
 def _serve(paths: Paths, server: Postgres, children_lock: Lock) -> Iterator[str]:
     server.prepare(paths.logs / "postgres.log")
-    spec = ChildSpec("postgres", server.build_command(), server.environment, paths.var, server.stop_signal, 30.0)
+    command = server.build_command()
+    spec = ChildSpec("postgres", command, server.environment, paths.var, server.stop_signal, stop_seconds=30.0)
     child = ChildProcess(spec, paths.logs, (children_lock.handle,))
     try:
         deadline = time.monotonic() + MAX_WAIT_SECONDS

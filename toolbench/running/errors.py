@@ -1,10 +1,10 @@
-"""Error and output of `make` commands at the terminal."""
+"""Error and output of the commands of the Makefile and of `toolbench` at the terminal."""
 
 from contextlib import suppress
 
 
 class RunnerError(Exception):
-    """Failure of a `make` command. Its text says what is wrong and what to do."""
+    """Failure of a command of the Makefile or of `toolbench`. Its text says what is wrong and what to do."""
 
 
 def print_line(text: str) -> None:

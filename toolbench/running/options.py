@@ -144,7 +144,7 @@ def _parse_public_url(text: str) -> str:
     """Return the URL, "" for none.
 
     Raises:
-        RunnerError: the text is not an HTTP URL that consists of scheme, host and an optional port.
+        RunnerError: the text is not an HTTP or HTTPS URL that consists of scheme, host and an optional port.
     """
     try:
         parts = urlsplit(text)

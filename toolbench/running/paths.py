@@ -87,12 +87,12 @@ def read_state(path: Path) -> State | None:
 
 
 def make_socket_folder(previous_state: State | None) -> Path:
-    """Create a private folder for sockets, and remove the one of an earlier start that was killed.
+    """Create a private folder for sockets, and remove that of an earlier start that was killed.
 
     The folder is in /tmp because the path of a socket is limited to about 100 bytes.
 
     Args:
-        previous_state: state of the earlier start, None if there is none.
+        previous_state: state that the killed start left in its file; None if there is none.
     """
     if previous_state:
         remove_sockets(Path(previous_state.sockets))

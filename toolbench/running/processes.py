@@ -100,7 +100,7 @@ def build_specs(
         ),
     ]
     if local_model:
-        for template in ("own", "tools"):
+        for template in ("own", "tools"):  # the chat template of the model file, and that of Toolbench
             command = [*python, "toolbench.providers.llama", "--template", template]
             specs.append(_build_spec(f"local-{template}", command, env, has_ready_line=True))
     return specs

@@ -140,7 +140,7 @@ class ServiceRegistrar:
             print_message: called with sentences for the terminal.
             command: program that registers an address. The child's name is appended as an argument, and the program
                 reads the ready line from its standard input. To remove an address, `--gone` is appended as well.
-            clock: returns seconds.
+            clock: monotonic clock in seconds.
         """
         self._environment = environment
         self._print_message = print_message

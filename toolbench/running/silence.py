@@ -1,4 +1,7 @@
-"""Measurement of how long a child process has been silent. All times are seconds of one monotonic clock."""
+"""Measurement of how long a child process has been silent. All times are seconds of one monotonic clock.
+
+A sign of life is a heartbeat or, from a local server, its ready line or the answer to a ping.
+"""
 
 from dataclasses import dataclass
 

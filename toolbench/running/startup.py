@@ -116,7 +116,9 @@ class Startup:
         server = Postgres(self._paths.var / "postgres", sockets)
         server.prepare(self._paths.logs / "postgres.log")
         command = server.build_command()
-        spec = ChildSpec("postgres", command, server.environment, self._paths.var, server.stop_signal, 30.0)
+        spec = ChildSpec(
+            "postgres", command, server.environment, self._paths.var, server.stop_signal, stop_seconds=30.0
+        )
         self._wait_until(self._supervisor.add(spec), server.is_ready)
         server.create_database()
         return server.build_url()

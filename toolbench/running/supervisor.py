@@ -74,7 +74,7 @@ class Supervisor:
             lock_handle: descriptor of a locked file. Every child inherits it and so holds the lock, too.
             print_message: called with sentences for the terminal.
             max_silent_seconds: seconds without a sign of life after which a child is restarted.
-            clock: returns seconds.
+            clock: monotonic clock in seconds.
         """
         self._logs = logs
         self._lock_handle = lock_handle

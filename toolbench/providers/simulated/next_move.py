@@ -71,7 +71,7 @@ def _build_final_move(request: ChatRequest) -> Move:
     place = "final" if request.turns else "tight" if request.is_tight else "control"
     if known_reply := render_final_reply(request):
         text = known_reply
-    elif re.search(r"\bDone\b", request.text):
+    elif re.search(r"\bDone\b", request.text):  # many tasks ask for this final reply
         text = "Done."
     elif request.reports:
         text = f"Finished after calling {request.reports[-1].name}."
