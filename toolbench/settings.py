@@ -24,7 +24,7 @@ VAR_DIR = get_var_folder()
 
 
 def _read_number(name: str, default: float) -> float:
-    """Return the number in an environment variable; an empty one counts as missing.
+    """Return the number in an environment variable, or the default if the variable is missing or empty.
 
     Raises:
         ImproperlyConfigured: the value is not a number, or it is negative or infinite.
@@ -40,13 +40,13 @@ def _read_number(name: str, default: float) -> float:
 
 
 def _list_origins(hosts: Iterable[str]) -> list[str]:
-    """Return the origins of allowed hosts; for a host with a leading dot, the pattern of its subdomains."""
+    """Return the HTTP and HTTPS origins of allowed hosts, "*.example.org" for ".example.org"; skip the host "*"."""
     patterns = [f"*{host}" if host.startswith(".") else host for host in hosts if host != "*"]
     return [f"{scheme}://{pattern}" for pattern in patterns for scheme in ("http", "https")]
 
 
 def _build_broker_url(redis_url: str) -> str:
-    """Convert the address of redis-py, unix://PATH?db=N, to that of kombu, redis+socket://PATH?virtual_host=N."""
+    """Return unix://PATH?db=N of redis-py as redis+socket://PATH?virtual_host=N of kombu; keep any other URL."""
     if not redis_url.startswith("unix://"):
         return redis_url
     return redis_url.replace("unix://", "redis+socket://", 1).replace("?db=", "?virtual_host=", 1)
@@ -58,9 +58,9 @@ def _read_server_url(name: str, default: str) -> str:
 
 
 def _read_running_state() -> dict[str, str]:
-    """Return the environment that `make up` stored, or {} if the file is missing or cannot be read.
+    """Return the environment variables that `make up` stored, or {} if their file is missing or cannot be read.
 
-    `make up` deletes the file when it stops; a killed one leaves it behind.
+    `make up` deletes the file when it stops, but not when it is killed.
     """
     try:
         return dict(json.loads((VAR_DIR / "running.json").read_text())["environment"])
@@ -79,7 +79,7 @@ def _parse_public_port(address: str) -> int:
     """Return the port of the site's address, or the default port of its scheme.
 
     Raises:
-        ImproperlyConfigured: the address has no port and no known scheme.
+        ImproperlyConfigured: the port is invalid, or it is missing and the scheme is neither http nor https.
     """
     try:
         parts = urlsplit(address)
@@ -103,12 +103,12 @@ def _build_logging() -> dict[str, Any]:
 
 
 SECRET_KEY = _read_secret_key()
-# The address at which people reach the site.
+# The address that browsers use for the site.
 BASE_URL = _read_server_url("TOOLBENCH_BASE", f"http://127.0.0.1:{os.environ.get('PORT') or 8000}").rstrip("/")
 PUBLIC_PORT = _parse_public_port(BASE_URL)
 DEBUG = False
 ALLOWED_HOSTS = [*os.environ.get("ALLOWED_HOSTS", "").replace(",", " ").split(), "127.0.0.1", "localhost", "[::1]"]
-CSRF_TRUSTED_ORIGINS = [*_list_origins(ALLOWED_HOSTS), BASE_URL]  # only the last one may have a port
+CSRF_TRUSTED_ORIGINS = [*_list_origins(ALLOWED_HOSTS), BASE_URL]  # only BASE_URL may have a port
 
 INSTALLED_APPS = [
     "django.contrib.auth",
@@ -185,8 +185,8 @@ USE_I18N = False
 STATIC_URL = "/static/"
 STATIC_ROOT = VAR_DIR / "static"
 STATICFILES_DIRS = [ASSETS / "static"]
-# `make up` sets STATIC_COLLECTED after it has collected and compressed the files. Otherwise they are served from their
-# source folders.
+# `make up` sets STATIC_COLLECTED after it has collected and compressed the static files. Without it, they are served
+# from their source folders.
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedStaticFilesStorage"},
@@ -213,7 +213,7 @@ SESSION_COOKIE_NAME = f"toolbench_session_{PUBLIC_PORT}"
 CSRF_COOKIE_NAME = f"toolbench_csrf_{PUBLIC_PORT}"
 NEXT_PAGE_COOKIE_NAME = f"toolbench_wanted_{PUBLIC_PORT}"  # the page that was requested before the sign-in
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"  # needs no further cookie
-# Browsers send these cookies only by HTTPS if that is how people reach the site.
+# At an HTTPS address, browsers send these cookies only over HTTPS.
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BASE_URL.startswith("https://")
 SESSION_COOKIE_AGE = 60 * 60 * 24 * 30
 # With Strict, a browser that follows a sign-in link from another site would not send the new session's cookie.
@@ -227,18 +227,18 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
 
-# File of the key that encrypts the API keys of providers. It is created at its first use, with mode 0600.
+# File of the key that encrypts the secrets of providers. It is created with mode 0600 when a secret is first stored.
 KEY_FILE = Path(os.environ.get("TOOLBENCH_KEY_FILE") or VAR_DIR / "provider_keys.key")
 
-# Tests set the first three of these to 3, 0.5 and 0.5.
-LEASE_SECONDS = _read_number("TOOLBENCH_LEASE_SECONDS", 60)  # for which a worker may write a trial without a renewal
+# Tests set the next three variables to 3, 0.5 and 0.5.
+LEASE_SECONDS = _read_number("TOOLBENCH_LEASE_SECONDS", 60)  # validity of a claim without a renewal
 HEARTBEAT_SECONDS = _read_number("TOOLBENCH_HEARTBEAT_SECONDS", 5)  # between two heartbeats
 SWEEP_SECONDS = _read_number("TOOLBENCH_SWEEP_SECONDS", 10)  # between two sweeps
-SESSION_SECONDS = _read_number("TOOLBENCH_SHIFT_SECONDS", 90)  # for which a worker session claims trials
+SESSION_SECONDS = _read_number("TOOLBENCH_SHIFT_SECONDS", 90)  # how long a worker session claims trials
 CONNECT_SECONDS = _read_number("TOOLBENCH_CONNECT_SECONDS", 10)  # default timeout for connecting to a provider
 READ_SECONDS = _read_number("TOOLBENCH_READ_SECONDS", 120)  # default timeout for reading from a provider
 DEADLINE_SECONDS = _read_number("TOOLBENCH_DEADLINE_SECONDS", 600)  # default trial deadline
-SIGN_IN_HOURS = 24  # for which a sign-in link is valid
+SIGN_IN_HOURS = 24  # how long a sign-in link is valid
 # For alerts by e-mail. Without a host, no e-mail is sent.
 EMAIL_HOST = os.environ.get("EMAIL_HOST", "")
 EMAIL_PORT = int(_read_number("EMAIL_PORT", 587))
@@ -249,10 +249,10 @@ EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = os.environ.get("DEFAULT_FROM_EMAIL") or "toolbench@localhost"
 TRACE_DAYS = _read_number("TOOLBENCH_TRACE_DAYS", 30)  # age at which gateway traces are deleted; 0 for never
 LOCAL_MODEL = os.environ.get("LOCAL_MODEL", "1") != "0"  # whether `make up` serves the local model
-CONFIRM_ABOVE_REQUESTS = 200  # paid requests to one provider that need no confirmation
+CONFIRM_ABOVE_REQUESTS = 200  # up to this number, paid requests to one provider need no confirmation
 # File of the MCP servers that users can choose, in the form {"mcpServers": {NAME: {"command": …, "args": […]}}}.
 MCP_SERVERS_FILE = Path(os.environ.get("TOOLBENCH_MCP_SERVERS") or VAR_DIR / "mcp_servers.json")
-# Limits of the API: reading and changing requests per token, and requests with wrong tokens per IP address.
+# Limits of the API: reads and changes for each token or signed-in user, and wrong tokens from one IP address.
 API_READS_PER_MINUTE = int(_read_number("TOOLBENCH_API_READS_PER_MINUTE", 600))
 API_CHANGES_PER_MINUTE = int(_read_number("TOOLBENCH_API_CHANGES_PER_MINUTE", 120))
 API_REFUSALS_PER_MINUTE = 30

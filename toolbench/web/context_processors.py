@@ -15,10 +15,10 @@ from toolbench.web.rendering import is_part_request
 from toolbench.web.requests import take_entered_values
 from toolbench.web.result_scope import ResultSelection
 
-# Paths of the pages that can show only runs up to a given one.
+# Paths of the pages that ?upto=ID limits to the runs up to that id.
 _FREEZABLE_PATHS = ("/matrix/", "/trials/", "/failures/", "/latency/", "/compare/", "/decide/")
 THEMES = ("system", "light", "dark")
-_TABS_OF_A_PHONE = 3  # a phone has room for so many tabs beside the menus
+_TABS_OF_A_PHONE = 3  # number of tabs that fit beside the menus
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Tab:
     """Tab of a section: a link to a page.
 
     Attributes:
-        prefixes: beginnings of the paths, besides `url`, at which the tab is marked as current.
+        prefixes: prefixes, besides `url`, of the paths at which the tab is current.
     """
 
     label: str
@@ -39,7 +39,7 @@ class Section:
     """Section of the site: a link of the navigation with its tabs.
 
     Attributes:
-        prefixes: beginnings of the paths, besides those of its tabs, at which the section is marked as current.
+        prefixes: prefixes, besides `url` and those of the tabs, of the paths at which the section is current.
     """
 
     label: str
@@ -106,7 +106,7 @@ class Frame:
         themes: the themes that the menu offers.
         nav: links to the sections; empty without a signed-in user.
         section: label of the current section; empty outside all sections.
-        tabs: tabs of the current section; tabs of the results keep the scope of the page.
+        tabs: links to the tabs of the current section; those of Results keep the scope, filter and runs of the page.
         role: the user's role; `VIEWER` without a signed-in user.
     """
 
@@ -119,12 +119,15 @@ class Frame:
 
     @property
     def current_tab(self) -> NavigationLink | None:
-        """Return the link of the tab that has the page; None outside all tabs."""
+        """Return the link of the current tab; None outside all tabs."""
         return next((tab for tab in self.tabs if tab.current), None)
 
     @property
     def late_tabs(self) -> tuple[NavigationLink, ...]:
-        """Return the tabs in the menu "More" of a phone: all but the current one and the first of the others."""
+        """Return the tabs in the menu "More" of a phone: all except the current tab and the first two others.
+
+        Without a current tab, all except the first three.
+        """
         others = tuple(tab for tab in self.tabs if not tab.current)
         return others[_TABS_OF_A_PHONE - len(self.tabs) + len(others) :]
 
@@ -152,8 +155,8 @@ def build_frame(request: HttpRequest, path: str) -> Frame:
 
     Args:
         request: the request for the page.
-        path: path by which section and tab are marked; a view passes another one than the request's if its page
-            belongs to the tab of another page.
+        path: path that determines the current section and tab. It differs from the request's if the page belongs to
+            the tab of another page.
     """
     theme = request.COOKIES.get("theme", "system")
     theme = theme if theme in THEMES else "system"
@@ -174,7 +177,7 @@ def build_frame(request: HttpRequest, path: str) -> Frame:
 
 
 def build_run_frame(request: HttpRequest, run: Run) -> Frame:
-    """Return the frame of a page about a run, which marks the tab of the list that has the run."""
+    """Return the frame of a page about a run; the current tab is that of the list with this run."""
     return build_frame(request, find_list_tab(run).url)
 
 
@@ -192,11 +195,11 @@ class SavedViews:
     """Menu of a page of results: saved views, and addresses of the page to share.
 
     Attributes:
-        user_id: id of the user, by which the menu finds the views that the user owns.
+        user_id: id of the user, which the menu compares with the owners of the views.
         address: path and query string of the page.
         live_address: address of the page without ?upto=, which also shows later runs.
         frozen_address: address that shows only runs up to `last_run`; empty if the page cannot be limited.
-        last_run: value of ?upto= or, without a readable one, the id of the newest run; 0 without runs.
+        last_run: run id of ?upto=; if it is missing or not a number, the id of the newest run; 0 without runs.
     """
 
     views: Sequence[ListedView]
@@ -238,8 +241,8 @@ def saved(request: HttpRequest) -> dict[str, SavedViews | None]:
 def entered_values(request: HttpRequest) -> dict[str, Mapping[str, object]]:
     """Return the context processor's variables `entered` and `entered_lists`.
 
-    They have the values of the refused form that redirected to this page: the last value of each field, and all values
-    of each. Both are empty without such a form, and for a part of a page.
+    For the refused form that redirected to this page, `entered` has the last value of each field, and `entered_lists`
+    all values of each field. Both are empty without a refused form, and for requests of a part of a page.
     """
     values = {} if is_part_request(request) else take_entered_values(request)
     return {"entered": {name: texts[-1] for name, texts in values.items() if texts}, "entered_lists": values}

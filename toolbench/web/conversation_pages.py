@@ -1,4 +1,4 @@
-"""Rendering of the playground's pages and launches of its runs, which several views share."""
+"""Functions that the playground's views share: they render its pages and launch its runs."""
 
 from dataclasses import asdict
 
@@ -22,7 +22,10 @@ from toolbench.web.trial_context import get_trial_context, refresh_when_done
 def render_new_conversation(
     request: HttpRequest, form: MessageForm, run_form: MessageRunForm, note: str = ""
 ) -> HttpResponse:
-    """Render the form of a new conversation, with the newest conversations below it."""
+    """Render the form of a new conversation, with the newest conversations below it.
+
+    `note` says where the content of the form is from; "" for none.
+    """
     context = {"form": form, "run_form": run_form, "note": note, "conversations": get_conversations()}
     return render_page(request, "playground/start.html", context, status=422 if form.is_bound else 200)
 
@@ -33,8 +36,8 @@ def render_conversation(
     """Render a conversation with its forms.
 
     Args:
-        request: the request; its URL may have the settings of a message that was saved and not sent yet. The page then
-            shows the plan of that message's run.
+        request: the request. If its URL has the settings of a message that was saved but not sent, the page shows the
+            plan of that message's run.
         page: the conversation.
         sent_forms: forms with errors to show again; None to fill the forms in from the conversation.
     """
@@ -66,11 +69,11 @@ def send_message(
     Args:
         request: the request of an operator.
         form: the message.
-        run_form: the settings with which it is sent.
+        run_form: the settings with which the message is sent.
         slug: slug of the conversation; "" for a new one.
 
     Returns:
-        The redirect; None if a form has errors, or if the launch key cannot be used and a message says so.
+        The redirect; None if a form has errors, or if the launch key cannot be used. A notice then reports the key.
 
     Raises:
         Http404: the conversation was deleted.
@@ -101,12 +104,12 @@ def launch_case(request: HttpRequest, slug: str, trial_id: int) -> HttpResponse:
     """Save a trial as a test case, run it and redirect to the run, once for each launch key.
 
     If paid requests must be confirmed or a setting must be corrected, redirect to the plan of the run. If the launch
-    key cannot be used, redirect to the trial with a message that says so.
+    key cannot be used, redirect to the trial, where a notice says so.
 
     Args:
         request: the request of an operator.
         slug: slug of the conversation.
-        trial_id: primary key of one of its trials.
+        trial_id: primary key of a trial of the conversation.
 
     Raises:
         CaseNotCreatedError: no test case can be created from the trial.

@@ -86,7 +86,7 @@ def iter_json_lines(table: StreamedTable) -> Iterator[str]:
 
 
 def iter_markdown(table: StreamedTable) -> Iterator[str]:
-    """Yield the table as lines of Markdown, only with its `markdown_columns` if it names some."""
+    """Yield title, notes and table as Markdown; only the `markdown_columns`, if the table names any."""
     column_indexes = [table.columns.index(name) for name in table.markdown_columns or table.columns]
     yield f"# {table.title}\n\n"
     yield from (f"- {note}\n" for note in table.notes)
@@ -97,7 +97,7 @@ def iter_markdown(table: StreamedTable) -> Iterator[str]:
 
 
 def _dump_indented(value: object, *, level: int = 0) -> str:
-    """Return a value as JSON for a place in an indented document; `level` is its depth there."""
+    """Return a value as indented JSON, whose lines after the first begin with `level` further spaces."""
     return json.dumps(value, ensure_ascii=False, indent=1).replace("\n", "\n" + level * " ")
 
 

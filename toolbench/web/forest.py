@@ -1,4 +1,4 @@
-"""The forest plot of a comparison: every side on one axis, with the links of its row."""
+"""The forest plot of a comparison: a row with links for each side, all on one axis."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -8,8 +8,8 @@ from toolbench.evals.statistics.rounding import round_half_up
 from toolbench.lab.results.compare.baseline import ComparedSide
 from toolbench.lab.results.compare.query import CompareQuery
 
-_STEPS = (2, 5, 10, 25, 50)  # percentage points between two ticks
-_MAX_TICKS = 6
+_STEPS = (2, 5, 10, 25, 50)  # possible distances of two ticks, in percentage points
+_MAX_STEPS = 6  # in the range of the values; the axis is up to two steps longer, since it begins and ends at a tick
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class ForestRow:
         low, high: positions of the bounds of the interval; None without a difference.
         value: position of the difference from the baseline; None without a difference.
         pin_query: query string with this side as the baseline; "" for the baseline.
-        remove_query: query string without this side; "" for the baseline, and if only two sides are compared.
-        pair_query: query string that compares only the baseline and this side; "" if `remove_query` is.
+        remove_query: query string without this side; "" for the baseline, or if only two sides are compared.
+        pair_query: query string that compares only the baseline and this side; "" if `remove_query` is "".
     """
 
     side: ComparedSide
@@ -71,7 +71,7 @@ def build_forest(query: CompareQuery, sides: Sequence[ComparedSide]) -> Forest:
     differences = [side.compared.difference for side in sides if side.compared and side.compared.difference]
     ends = [100 * end for difference in differences for end in (difference.low, difference.high)]
     least, most = min([*ends, -1.5 * margin]), max([*ends, 1.5 * margin])
-    step = next((step for step in _STEPS if (most - least) / step <= _MAX_TICKS), _STEPS[-1])
+    step = next((step for step in _STEPS if (most - least) / step <= _MAX_STEPS), _STEPS[-1])
     low, high = step * math.floor(least / step), step * math.ceil(most / step)
 
     def place(points: float) -> float:

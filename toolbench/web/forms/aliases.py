@@ -22,14 +22,15 @@ from toolbench.lab.serving.aliases import AliasChoice, promote_config, save_alia
 from toolbench.lab.serving.bindings import BindingChange, Cause
 from toolbench.web.forms.errors import add_form_errors
 
-_PROMOTION_FIELDS = {"name": "alias"}  # errors that name the field on the left appear at the field on the right
+_PROMOTION_FIELDS = {"name": "alias"}  # fields of errors of the lab → fields of the form
 _SCHEDULE_FIELDS = ("every_hours", "requests_per_run", "requests_per_month")
 
 
 class AliasForm(forms.Form):
     """Form of an alias.
 
-    If the field `config` has a measured configuration, the alias gets that configuration's model and settings.
+    If the field `config` has the id of a measured configuration, the alias gets its model and settings.
+    The field `binding` has the id of the binding that the form shows, so that a change made meanwhile is noticed.
     """
 
     name = forms.CharField(label="Name", max_length=100, help_text="Programs send this name as the model.")
@@ -91,7 +92,7 @@ class AliasForm(forms.Form):
         """Save a new alias, or the changes of the form's alias.
 
         Returns:
-            The saved alias; None if the form has errors.
+            The saved alias; None if the form is empty or has errors.
         """
         if not self.is_valid():
             return None
@@ -118,7 +119,7 @@ class AliasForm(forms.Form):
             return None
 
     def _show_settings(self, alias: ModelAlias) -> None:
-        """Show the current settings of the alias, which another request has changed, not the sent ones."""
+        """Replace the sent settings in the form by those of the alias, which another request has changed."""
         alias.refresh_from_db()
         self._offer_choices()
         settings = {name: "" if value is None else str(value) for name, value in _read_settings(alias).items()}
@@ -140,8 +141,8 @@ def _read_settings(alias: ModelAlias) -> dict[str, Any]:
 class PromotionForm(forms.Form):
     """Form of a promotion.
 
-    The field `candidate` has the configuration that is promoted, or `record` the decision record whose leader is
-    promoted. Without a record, the decision with the URL query `query` is saved as one.
+    The field `candidate` has the id of the configuration to promote, or `record` that of the decision record whose
+    leader is to be promoted. Without a record, the decision with the URL query `query` is saved as a record.
     """
 
     candidate = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1, widget=forms.HiddenInput())
@@ -163,7 +164,7 @@ class PromotionForm(forms.Form):
     )
 
     def __init__(self, source: PromotionSource, data: QueryDict | None, *, query: str = "") -> None:
-        """Build the form of a promotion, filled in unless `data` was sent."""
+        """Build the form, filled in from `source` and the URL query of the decision unless `data` was sent."""
         self.source = source
         super().__init__(data, initial=_build_initial(source, query))
         if self.is_bound and not self["with_canary"].value():
@@ -184,7 +185,7 @@ class PromotionForm(forms.Form):
         """Promote the configuration.
 
         Returns:
-            The alias; None if the form has errors. Nothing is saved then.
+            The alias; None if the form has errors, and then nothing is saved.
         """
         if not self.is_valid():
             return None

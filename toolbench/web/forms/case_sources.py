@@ -39,7 +39,7 @@ class McpToolsForm(forms.Form):
 
     Attributes:
         configured: the configured servers by name.
-        file_error: sentence about why the file of configured servers cannot be read; empty if it can.
+        file_error: why the file of configured servers cannot be read; empty if it was read or does not exist.
     """
 
     server = forms.ChoiceField(label="Configured server", required=False)
@@ -84,7 +84,7 @@ class McpToolsForm(forms.Form):
         """Request the server's tools.
 
         Returns:
-            The choices; None if the form is empty or has errors, among them those of the request.
+            The choices; None if the form is empty or has errors, or the request failed, which adds an error.
         """
         if not self.is_valid():
             return None

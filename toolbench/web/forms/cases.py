@@ -22,8 +22,8 @@ from toolbench.lab.query_params import normalise_lines, parse_whole_number
 from toolbench.web.forms.errors import add_form_errors
 from toolbench.web.forms.library import VersionForm
 
-MAX_ERRORS = 20
-MAX_FILLED_ROWS = 24  # of a field that is filled in
+_MAX_SHOWN_ERRORS = 20  # of an import
+_MAX_FILLED_ROWS = 24  # lines up to which a text field grows with its content
 MAX_FILE_BYTES = 20_000_000
 # Fields of the collapsed group that expand it if they have a value.
 _EXPANDING_FIELDS = ("results", "system", "further", "group", "behaviour", "control", "workspace", "settings")
@@ -32,10 +32,10 @@ EXPECTED_PLACEHOLDER = '{"name": "get_weather", "arguments": {"city": "Berlin"}}
 
 
 class TextField(forms.CharField):
-    """Field of a text with line feeds, as models get it. Browsers send each as carriage return and line feed."""
+    """Text field whose line breaks become LF, as models get them; browsers send CR LF."""
 
     def to_python(self, value: Any) -> str:
-        """Return the text with single line feeds."""
+        """Return the text with LF in place of CR LF and CR."""
         return normalise_lines(str(super().to_python(value)))
 
 
@@ -48,7 +48,7 @@ def _build_text_field(
 
 
 class CaseForm(VersionForm):
-    """Form of a test case. Texts are not stripped, so that the page shows them as typed."""
+    """Form of a test case. Texts of several lines are not stripped, so that the page shows them as typed."""
 
     tools = _build_text_field(
         "Tools",
@@ -134,7 +134,7 @@ class CaseForm(VersionForm):
         for name in {"message", "expect", "system", "results"} & self.fields.keys():
             field = self.fields[name]
             text = self.data.get(name) if self.is_bound else self.get_initial_for_field(field, name)
-            rows = min(MAX_FILLED_ROWS, len(str(text or "").splitlines()) + 1)
+            rows = min(_MAX_FILLED_ROWS, len(str(text or "").splitlines()) + 1)
             field.widget.attrs["rows"] = max(field.widget.attrs["rows"], rows)
 
     @property
@@ -157,7 +157,7 @@ class CaseForm(VersionForm):
         Args:
             slug: an existing case; empty for a new one.
             from_trial: primary key of the trial from which a new case was made; None without one.
-            run_form: a form that must be valid too; None for none.
+            run_form: another form that must be valid for a save; None for none.
 
         Returns:
             The case; None if this form or `run_form` is empty or not valid.
@@ -183,7 +183,7 @@ class CaseForm(VersionForm):
 
     @classmethod
     def from_request(cls, data: QueryDict | None, query: QueryDict) -> tuple[Self, str]:
-        """Return the form as sent, or filled in from the query, or empty.
+        """Return the form as sent, else filled in from the query, else empty.
 
         Args:
             data: values of the sent form; None if none was sent.
@@ -252,7 +252,7 @@ class CaseImportForm(forms.Form):
         except UnicodeDecodeError as error:
             self.add_error(field, f"Save the file in UTF-8: byte {error.start + 1} cannot be read. Nothing was saved.")
         except CaseImportError as error:
-            for sentence in error.sentences[:MAX_ERRORS]:
+            for sentence in error.sentences[:_MAX_SHOWN_ERRORS]:
                 self.add_error(field, sentence)
         except InvalidFieldsError as error:
             add_form_errors(self, error)
@@ -269,8 +269,8 @@ class CaseRunForm(forms.Form):
         """Build the form.
 
         Args:
-            data: values of the form; ignored without a value `model`, since they are then those of another form.
-            model: primary key of the model that is chosen at first; None for the first one.
+            data: values of the form; ignored if `model` is missing, since they are then those of another form.
+            model: primary key of the model that is chosen at first; None for the first model of the list.
         """
         super().__init__(data if data is not None and "model" in data else None, initial={"model": model})
         field = self.fields["model"]

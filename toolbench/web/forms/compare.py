@@ -1,4 +1,4 @@
-"""Form fields that choose the sides of a comparison. Their names are those of the URL parameters."""
+"""Form fields that choose the sides of a comparison. Each has the name of its URL parameter."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ CHIP_NAMES = frozenset({*CHOICE_COLUMNS, *DATE_NAMES, "upto"})  # parameters tha
 HIDDEN_AXES = {"published"}  # axes of a comparison that have no input
 # Axes whose inputs are not collapsed.
 MAIN_AXES = {"run", "provider", "model", "strategy", "method"}
-INPUT_TYPES = {"day": "date"}
+INPUT_TYPES = {"day": "date"}  # by axis; all other inputs are for text
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class AxisOption:
     """Option of a select element.
 
     Attributes:
-        simulated: whether it is a simulated run.
+        simulated: whether the option is a simulated run.
     """
 
     value: str
@@ -50,7 +50,7 @@ class AxisField:
 
 @dataclass(frozen=True, slots=True)
 class SideFields:
-    """Inputs of one side.
+    """Inputs of one side, or of all sides together.
 
     Attributes:
         fields: the inputs that most comparisons need.
@@ -68,9 +68,9 @@ class SideFields:
 
 
 def build_side_fields(query: CompareQuery, choices: CompareChoices) -> tuple[SideFields, ...]:
-    """Return the inputs for all sides together and for each side.
+    """Return the inputs for all sides together, then those of each side.
 
-    An empty side follows the named ones, unless there are as many as SIDE_LETTERS; there are at least two sides.
+    The named sides are followed by an empty one if a letter is left for it. There are at least two sides.
     """
     options = _list_options(choices)
     sides = [side for side in query.side_values if side] if query.has_named_sides else []
@@ -115,6 +115,6 @@ def _list_options(choices: CompareChoices) -> AxisOptions:
 
 
 def _add_chosen_option(options: tuple[AxisOption, ...], value: str) -> tuple[AxisOption, ...]:
-    """Return the options with the chosen value, which may no longer be offered; an input gets no option."""
+    """Add the chosen value to the options of a select element if it is not among them."""
     is_offered = not value or value in {option.value for option in options}
     return options if is_offered or not options else (*options, AxisOption(value, value))

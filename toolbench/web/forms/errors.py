@@ -8,7 +8,7 @@ from toolbench.lab.errors import InvalidFieldsError
 def add_form_errors(form: forms.Form, error: InvalidFieldsError) -> None:
     """Add each error to its field, or to the form as a whole if the form has no such field.
 
-    A field that has an error already gets no other one.
+    A field that had errors before gets no others.
     """
     invalid_names = set(form.errors)
     for name, sentences in error.errors.items():

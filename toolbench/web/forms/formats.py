@@ -29,7 +29,7 @@ class FormatForm(forms.Form):
 
     @classmethod
     def from_request(cls, data: QueryDict | None, *, family: str) -> Self:
-        """Return the form, with the example of the model family as initial text if there is one."""
+        """Return the form, with the example of the model family, if it has one, as initial text and tools."""
         example = find_example(family)
         if example is None:
             return cls(data)

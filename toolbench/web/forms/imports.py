@@ -12,15 +12,16 @@ from toolbench.lab.interchange.safe_zip import RunImportError, count_unpacked_by
 from toolbench.lab.models import Replay, Run
 
 MAX_FILE_BYTES = 64 << 20
-MAX_IMMEDIATE_BYTES = 256 << 10  # of a file that is imported during the request, in less than two seconds
-MAX_IMMEDIATE_UNPACKED_BYTES = 2 << 20  # limit of an archive after unpacking, for an import during the request
+# Limits of a file that is imported during the request, which takes less than two seconds.
+MAX_IMMEDIATE_BYTES = 256 << 10
+MAX_IMMEDIATE_UNPACKED_BYTES = 2 << 20  # of an archive after unpacking
 
 
 def start_import(file: "UploadedFile[Any] | None", owner: User | None) -> Run | Replay:
     """Import a small file at once, or queue the import of a large one for a worker.
 
     Returns:
-        The imported run, or the job of the worker.
+        The imported run, or the row of the queue.
 
     Raises:
         RunImportError: nothing was imported; the message gives the reason and the next step.

@@ -16,8 +16,8 @@ class JsonObjectField(forms.CharField):
         """Return the parsed object.
 
         Raises:
-            ValidationError: the text is not a JSON object, or the database cannot store it; for invalid JSON, the
-                message names the position of the error.
+            ValidationError: the text is not a JSON object, is too long, or cannot be stored. For invalid JSON, the
+                message gives the position of the error.
         """
         text = super().clean(value).strip()
         try:

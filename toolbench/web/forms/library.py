@@ -1,4 +1,4 @@
-"""Base classes of the forms of entries with versions, and of those of sampling profiles and presets."""
+"""Base classes of forms: for new versions, and for entries of the library (sampling profiles and presets)."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -26,7 +26,7 @@ class VersionForm(forms.Form):
     def add_errors(self, error: InvalidFieldsError) -> None:
         """Add the errors of the lab to the form's fields.
 
-        After a conflict, `read_number` becomes the newest number, so that the form can be saved again.
+        If another version was saved meanwhile, `read_number` becomes its number, so that the form can be saved again.
         """
         add_form_errors(self, error)
         if "read_number" in error.errors:
@@ -61,7 +61,7 @@ class EntryForm(VersionForm, Generic[Entry]):
 
     @classmethod
     def for_version(cls, data: QueryDict | None, page: EntryPage[Entry]) -> Self:
-        """Return the form of a new version of an entry, which has no field `name`."""
+        """Return the form of a new version of an entry; it has no field `name`, since names do not change."""
         initial = cls.to_initial(read_content(page.entry))
         form = cls(data, initial=initial | {"read_number": page.versions[0].number})
         del form.fields["name"]
@@ -71,7 +71,7 @@ class EntryForm(VersionForm, Generic[Entry]):
     def to_initial(content: Mapping[str, Any]) -> dict[str, Any]:
         """Return the initial values of the fields for the content of an entry.
 
-        A form whose fields are not those of the content's columns overrides this method.
+        Override it in a form whose fields differ from the columns of the content.
         """
         return dict(content)
 
