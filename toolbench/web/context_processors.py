@@ -26,7 +26,7 @@ class Tab:
     """Tab of a section: a link to a page.
 
     Attributes:
-        prefixes: prefixes, besides `url`, of the paths at which the tab is current.
+        prefixes: path prefixes, in addition to `url`, at which the tab is current.
     """
 
     label: str
@@ -39,7 +39,7 @@ class Section:
     """Section of the site: a link of the navigation with its tabs.
 
     Attributes:
-        prefixes: prefixes, besides `url` and those of the tabs, of the paths at which the section is current.
+        prefixes: path prefixes, in addition to `url` and those of the tabs, at which the section is current.
     """
 
     label: str

@@ -86,7 +86,7 @@ def iter_json_lines(table: StreamedTable) -> Iterator[str]:
 
 
 def iter_markdown(table: StreamedTable) -> Iterator[str]:
-    """Yield title, notes and table as Markdown; only the `markdown_columns`, if the table names any."""
+    """Yield title, notes and rows as Markdown. `markdown_columns`, unless empty, limits the columns."""
     column_indexes = [table.columns.index(name) for name in table.markdown_columns or table.columns]
     yield f"# {table.title}\n\n"
     yield from (f"- {note}\n" for note in table.notes)

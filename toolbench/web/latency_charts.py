@@ -15,7 +15,7 @@ MAX_DOTS = 120  # in one row; more answers are drawn as evenly spaced order stat
 _CURVE_COLOURS = ("#1a1c20", "#80848b", "#5a3fb8")  # in SVG files; each is used for a solid and for a dashed line
 MAX_CURVES = 2 * len(_CURVE_COLOURS)
 SHARE_PERCENTS = (0, 25, 50, 75, 95, 100)
-_CURVE_STEPS = 80
+_CURVE_STEPS = 80  # of one curve, at most
 _AXIS_FACTOR = 1.25  # the end of the axis is at least this many times the largest p95
 
 
@@ -24,7 +24,7 @@ class AxisTick:
     """A mark of the time axis.
 
     Attributes:
-        label: the time in seconds.
+        label: the time in seconds; the last label ends in " s".
         percent: position of the mark on the axis, 0 to 100.
         x: coordinate of the mark in a panel.
         curve_x: coordinate of the mark in the chart of the curves.
@@ -137,7 +137,7 @@ class LatencyCharts:
     """All drawings of the page, on one time axis.
 
     Attributes:
-        end_ms: end of the axis in milliseconds; longer times are drawn there.
+        end_ms: end of the axis in milliseconds; longer times are drawn at the end.
         curves: curves of the first MAX_CURVES rows.
         beyond_count: number of answers that took longer than the axis shows.
         is_sampled: whether a row has more answers than dots.
@@ -158,11 +158,11 @@ class LatencyCharts:
 def build_latency_charts(page: LatencyPage) -> LatencyCharts:
     """Return the drawings of the rows of the page."""
     step_ms, end_ms = _choose_axis(page)
-    count = int(end_ms / step_ms)
-    labels = [f"{step_ms * number / 1000:g}" for number in range(count + 1)]
+    step_count = int(end_ms / step_ms)
+    labels = [f"{step_ms * number / 1000:g}" for number in range(step_count + 1)]
     labels[-1] += " s"
     ticks = tuple(
-        AxisTick(label, *(round(width * number / count, 1) for width in (100, PANEL_WIDTH, CURVE_WIDTH)))
+        AxisTick(label, *(round(width * number / step_count, 1) for width in (100, PANEL_WIDTH, CURVE_WIDTH)))
         for number, label in enumerate(labels)
     )
     rows = tuple(_draw_row(row, index, end_ms) for index, row in enumerate(page.rows))
@@ -180,14 +180,14 @@ def build_latency_charts(page: LatencyPage) -> LatencyCharts:
 
 
 def _choose_axis(page: LatencyPage) -> tuple[float, float]:
-    """Return the distance of the ticks and the end of the axis, both in milliseconds.
+    """Return the distance between two ticks and the end of the axis, both in milliseconds.
 
     The axis has three to eight steps of 1, 2 or 5 times a power of 10. It shows every p95 and at least half of the
-    p99.
+    p99 values.
     """
-    largest = max((row.summary.p95.value for row in page.rows), default=0.0)
+    largest_p95 = max((row.summary.p95.value for row in page.rows), default=0.0)
     p99_values = [row.summary.p99.value for row in page.rows]
-    least_end = max(largest * _AXIS_FACTOR, compute_quantile(p99_values, 0.5).value if p99_values else 0.0, 1.0)
+    least_end = max(largest_p95 * _AXIS_FACTOR, compute_quantile(p99_values, 0.5).value if p99_values else 0.0, 1.0)
     power = 10.0 ** math.floor(math.log10(least_end / 3))
     step = max(factor * power for factor in (1, 2, 5) if factor * power * 3 <= least_end * (1 + 1e-9))
     return step, step * math.ceil(least_end / step - 1e-9)
@@ -204,7 +204,7 @@ def _draw_row(row: LatencyRow, index: int, end_ms: float) -> DotRow:
 
 
 def _pick_evenly(times: np.ndarray, limit: int) -> np.ndarray:
-    """Return all times, or `limit` order statistics with the smallest and the largest."""
+    """Return at most `limit` of the sorted times, evenly spaced by rank, with the smallest and the largest."""
     if len(times) <= limit:
         return times
     picked: np.ndarray = times[np.linspace(0, len(times) - 1, limit).round().astype(int)]

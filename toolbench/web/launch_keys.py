@@ -28,9 +28,9 @@ _IGNORED_FIELDS = (KEY_FIELD, "agreed", "csrfmiddlewaretoken")
 def use_form_key(request: HttpRequest) -> Iterator[LaunchKey]:
     """Provide the launch key of a sent form, as `use_launch_key` does.
 
-    If a run was launched with the key before, a message on the page says so. The tag `new_launch_key` writes the key
-    into a field of the form, or into the URL of a button. With a key, the block is one transaction. A form without a
-    key launches a run each time, without a transaction.
+    The template tag `new_launch_key` writes the key into a field of the form, or into the URL of a button. If a run was
+    launched with the key before, a message on the page says so. With a key, the block is one transaction. Without a
+    key, the form launches a run each time, and the block is no transaction.
 
     Raises:
         LaunchKeyError: the form was sent before with other content, or its run or test case was deleted.

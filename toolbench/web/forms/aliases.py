@@ -29,7 +29,7 @@ _SCHEDULE_FIELDS = ("every_hours", "requests_per_run", "requests_per_month")
 class AliasForm(forms.Form):
     """Form of an alias.
 
-    If the field `config` has the id of a measured configuration, the alias gets its model and settings.
+    If the field `config` has the id of a measured configuration, its model and settings become those of the alias.
     The field `binding` has the id of the binding that the form shows, so that a change made meanwhile is noticed.
     """
 

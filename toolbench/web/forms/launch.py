@@ -54,7 +54,7 @@ ADVANCED_FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class ScenarioSet:
-    """Named set of scenarios. `is_chosen` is True if its scenarios, and no others, are chosen."""
+    """Named set of scenarios. `is_chosen` is True if the set's scenarios, and no others, are chosen."""
 
     name: str
     slugs: tuple[str, ...]
@@ -65,7 +65,7 @@ class LaunchForm(forms.Form):
     """Launch form. Multiple choices are checkboxes, so that the form works without a script.
 
     Attributes:
-        choices: models, profiles, scenarios, strategies, methods and examples that the form offers.
+        choices: models, profiles, scenarios, sets, strategies, methods and examples that the form offers.
     """
 
     title = forms.CharField(max_length=200, required=False, label="Title")
@@ -84,7 +84,7 @@ class LaunchForm(forms.Form):
         required=False,
         label="Answers",
         help_text=(
-            "Answers are streamed as server-sent events. Times of the first token and the first call are measured."
+            "Streamed answers are server-sent events. Their times of the first token and the first call are measured."
         ),
     )
     trials = forms.IntegerField(
@@ -138,7 +138,8 @@ class LaunchForm(forms.Form):
         initial=5,
         label="Error, at most, %",
         help_text=(
-            "For one cell, or for one scenario when you look for the best. These cells have anytime-valid intervals."
+            "Probability of a wrong decision for a cell, or for a scenario if you look for the best configuration. The "
+            "cells have anytime-valid intervals."
         ),
     )
     instance_kind = forms.ChoiceField(choices=INSTANCE_KIND_CHOICES, initial="parity", label="Instances")
@@ -172,7 +173,7 @@ class LaunchForm(forms.Form):
     def __init__(self, choices: LaunchChoices, data: QueryDict | None = None) -> None:
         """Build the form.
 
-        If the field `set` has the name of a set, the scenarios of the set replace the chosen ones.
+        If `data` has a value `set` that is the name of a set, the scenarios of this set replace the chosen ones.
         """
         sets = dict(choices.sets)
         if data is not None and (set_scenarios := sets.get(str(data.get("set")))):
@@ -194,17 +195,17 @@ class LaunchForm(forms.Form):
             field.choices = [(choice.value, choice.label) for choice in values]
 
     def list_available(self) -> tuple[ProviderChoices, ...]:
-        """Return the available providers, with the models that match the filter `find` or are chosen."""
+        """Return the available providers that have models that match `find` or are chosen, with only these models."""
         return tuple(provider for provider in self._filter_providers() if not provider.unavailable_reason)
 
     def list_unavailable(self) -> tuple[ProviderChoices, ...]:
-        """Return the unavailable providers, with the models that match the filter `find` or are chosen."""
+        """Return the unavailable providers that have models that match `find` or are chosen, with only these models."""
         return tuple(provider for provider in self._filter_providers() if provider.unavailable_reason)
 
     def is_unavailable_expanded(self) -> bool:
         """Return whether the list of unavailable providers is expanded.
 
-        This is so if the field `find` has a text, or a model of these providers is chosen.
+        This is so if the field `find` has a text, or a model of an unavailable provider is chosen.
         """
         chosen = self._list_chosen("models")
         unavailable = (provider for provider in self.choices.providers if provider.unavailable_reason)
@@ -241,7 +242,7 @@ class LaunchForm(forms.Form):
         )
 
     def _filter_providers(self) -> tuple[ProviderChoices, ...]:
-        """Return the providers with the models that match `find` or are chosen, without those that have none."""
+        """Return the providers that have models that match `find` or are chosen, with only these models."""
         search_text, chosen = str(self["find"].value() or ""), self._list_chosen("models")
         filtered = (provider.filter_models(search_text, chosen) for provider in self.choices.providers)
         return tuple(provider for provider in filtered if provider.groups)
@@ -253,7 +254,7 @@ class LaunchForm(forms.Form):
     def add_defaults(cls, parameters: QueryDict) -> QueryDict:
         """Return the URL parameters with default values for missing ones.
 
-        Parameters sent by the form itself are complete and returned unchanged.
+        Parameters with `instance_kind` come from the form itself. They are complete and returned unchanged.
         """
         if "instance_kind" in parameters:
             return parameters
@@ -265,7 +266,7 @@ class LaunchForm(forms.Form):
         return completed
 
     def read_points(self) -> int | None:
-        """Return the difference to detect in percentage points; None if it is blank or the form is not valid."""
+        """Return the detectable difference in percentage points; None if it is blank or the form is not valid."""
         return self.cleaned_data.get("points") if self.is_valid() else None
 
     def to_request(self) -> RunRequest | None:
@@ -296,7 +297,7 @@ class LaunchForm(forms.Form):
         )
 
     def _build_stopping_rule(self) -> dict[str, object]:
-        """Return the stopping rule with its values; {} for a fixed number of trials."""
+        """Return the stopping rule with its values, the error as a fraction; {} for a fixed number of trials."""
         data = self.cleaned_data
         if not data["until"]:
             return {}

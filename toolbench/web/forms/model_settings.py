@@ -76,7 +76,7 @@ class ModelSettingsForm(VersionForm):
         return {name: value for name, value in self.cleaned_data["capabilities"].items() if value is not None}
 
     def clean(self) -> dict[str, Any]:
-        """Check that a price is complete: both figures, a date that is not in the future, and a source."""
+        """Check that a price, if any, is complete: both figures, a date that is not in the future, and a source."""
         data = super().clean() or {}
         if any(data.get(name) not in (None, "") for name in PRICE_MEMBERS):
             for name in PRICE_MEMBERS:
@@ -100,6 +100,7 @@ class ModelSettingsForm(VersionForm):
         try:
             return save_model_settings(model, content, read_number=data["read_number"] or 0, username=username)
         except InvalidFieldsError as error:
+            # The lab names the capability that an error is about; all capabilities are in one field.
             sentences_by_field = {
                 name if name in self.fields else "capabilities": sentences for name, sentences in error.errors.items()
             }

@@ -1,4 +1,4 @@
-"""Forms of the playground: a message, the settings with which it is sent, and a run of its case."""
+"""Forms of the playground: a message, the settings with which it is sent, and a run of a new test case."""
 
 import json
 from dataclasses import asdict
@@ -33,7 +33,7 @@ MAX_TRIALS = 20  # of one message
 TRIALS_TO_SEND_AGAIN = 5  # initial number of trials of a message that is sent again
 _HIDDEN_FIELDS = ("title", "trial", "group", "behaviour", "control")
 TRIALS_OF_A_CASE = 20  # initial number of trials of a case
-_MIN_ROWS, _MAX_ROWS = 3, 18  # of text in the field for the message
+_MIN_ROWS, _MAX_ROWS = 3, 18  # height of the field for the message, in lines
 _LAUNCH_MODES = ("tool_use_mode", "tool_failure_policy")
 CASE_NOTE = "Tools, results and message are filled in from the test case {case}, which stays as it is."
 
@@ -60,7 +60,7 @@ class MessageForm(CaseForm):
 
     @property
     def is_expanded(self) -> bool:
-        """Return whether the group of less common fields, which has the expectation here, is expanded."""
+        """Return whether the group of less common fields, which here includes the expectation, is expanded."""
         return super().is_expanded or bool(self["expect"].errors or self["expect"].value())
 
     @property
@@ -74,14 +74,14 @@ class MessageForm(CaseForm):
         return [str(sentence) for name in _HIDDEN_FIELDS for sentence in self.errors.get(name, ())]
 
     def parse_message(self, slug: str, run_form: "MessageRunForm") -> tuple[str, UserCase] | None:
-        """Return title and case of the sent message, with the messages before it.
+        """Read the sent message.
 
         Args:
             slug: slug of the conversation; "" for a new one.
             run_form: the settings that were sent with the message.
 
         Returns:
-            None if this form or `run_form` is not valid.
+            Title and case of the message, with the messages before it; None if this form or `run_form` is not valid.
         """
         is_valid = self.is_valid()
         data = {name: value for name, value in self.cleaned_data.items() if name not in ("set", "read_number")}
@@ -112,7 +112,7 @@ class MessageRunForm(CaseRunForm):
         """Build the form.
 
         Args:
-            data: values of the form; ignored without a value `model`, since they are then those of another form.
+            data: values of the form; ignored if `model` is missing, since they are then those of another form.
             settings: initial values.
             source: primary key of the trial whose run has the settings that the form does not show; None for the
                 defaults.
@@ -124,7 +124,7 @@ class MessageRunForm(CaseRunForm):
         self._set_choices("strategy", [choice.value for choice in list_choices(list_strategy_choices())])
 
     def _set_choices(self, name: str, values: list[str]) -> None:
-        """Offer these values, and the initial one, which may be archived or made of several presets."""
+        """Offer these values and the initial one, which may be archived or combine several presets."""
         field = self.fields[name]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [(value, value) for value in dict.fromkeys([*values, self.initial[name]])]
@@ -174,14 +174,14 @@ def fill_in_forms(query: QueryDict) -> tuple[MessageForm, MessageRunForm, str]:
     """Return the forms of a new conversation.
 
     Args:
-        query: URL parameters: a `trial`, a `case` or `example=1` fills in the forms; without any, they are empty.
+        query: URL parameters: a `trial`, a `case` or `example=1` fills in the forms; without these, they are empty.
 
     Returns:
         The forms, and a note about the origin of their content, which may be empty.
 
     Raises:
         CaseNotCreatedError: there is no such trial, or a test case cannot send the trial's messages.
-        UnknownCaseError: there is no such case.
+        UnknownCaseError: there is no such case, or it cannot be edited.
     """
     trial, slug = query.get("trial", ""), clean_text(query.get("case", ""))
     if trial:

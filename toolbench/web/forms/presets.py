@@ -23,7 +23,7 @@ _LIST_KINDS = ("list", "transforms", "order", "names")
 def _build_field(name: str) -> forms.Field:
     """Return the field of a setting.
 
-    An empty field leaves the setting as the lower layers have it; `null` removes their value.
+    An empty field keeps the value of the layers below; `null` removes it.
     """
     setting = _SETTINGS[name]
     words = ("true", "false") if setting.kind == "flag" else setting.choices if setting.kind == "choice" else ()
@@ -47,7 +47,7 @@ def _build_field(name: str) -> forms.Field:
 
 
 class PresetForm(EntryForm[Preset]):
-    """Form of a preset. A setting with an empty field keeps the value of the layers below."""
+    """Form of a preset."""
 
     functions = PRESET_FUNCTIONS
 
@@ -104,14 +104,15 @@ class PresetForm(EntryForm[Preset]):
 
 
 def _name_field(name: str) -> str:
-    """Return the name of a setting's field, which no other field of the form has."""
+    """Return the name of a setting's field, with a prefix that no other field has."""
     return f"set_{name}"
 
 
 def _parse_setting(name: str, text: str) -> Any:
-    """Parse the value of a setting, which is JSON.
+    """Parse the value of a setting from a text that is not blank.
 
-    Texts and lists of names may also be words without quotation marks.
+    Choices and patterns are plain text, except `null`. Other values are JSON, but texts need no quotation marks, and a
+    list may also be names separated by commas: `a, b` stands for ["a", "b"].
 
     Raises:
         ValueError: the text cannot be read; the message is a sentence.

@@ -25,7 +25,7 @@ _FLAGS = {"true": True, "false": False}
 
 
 class NumberField(forms.FloatField):
-    """Form field for a number that keeps a whole number an integer, so that 1 is not sent as 1.0."""
+    """Form field for a number. Whole numbers of up to 9 digits stay integers, so that 1 is not sent as 1.0."""
 
     def to_python(self, value: Any) -> Any:
         """Return the number; None for an empty field."""
@@ -96,7 +96,7 @@ class ProfileForm(EntryForm[SamplingProfile]):
     def to_initial(content: Mapping[str, Any]) -> dict[str, Any]:
         """Return the initial values of the fields.
 
-        An option whose value its own field cannot show is in the field `more`.
+        The field `more` has the options without a field, and those with a value that their field cannot show.
         """
         options = dict(content["options"])
         fitting_options = {

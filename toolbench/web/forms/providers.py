@@ -32,7 +32,7 @@ _CONNECTION_FIELDS = (
     *("adaptive", "requests_per_minute", "tokens_per_minute"),
 )
 _MAX_ADDRESS_CHARACTERS = 300
-_HOST_WITHOUT_SCHEME = re.compile(r"[\w-]+(?:\.[\w-]|:\d)")
+_HOST_WITHOUT_SCHEME = re.compile(r"[\w-]+(?:\.[\w-]|:\d)")  # beginning of example.org or localhost:8000
 _KEY_HELP = (
     "Stored encrypted in the database and never shown again. {} A key of fewer than 8 characters is masked in headers "
     "only."
@@ -82,8 +82,8 @@ class UrlInput(forms.TextInput):
 class ProviderForm(forms.Form):
     """Form of a provider.
 
-    A template fills in blank fields, and a blank key keeps the stored one. Of stored headers, which can be replaced or
-    removed, the form shows only the names.
+    A template fills in blank fields, and a blank key keeps the stored one. The form shows only the names of stored
+    headers, each of which can be replaced or removed.
     """
 
     template = forms.ChoiceField(required=False, label="Template", help_text="Fills in blank fields.")
@@ -263,7 +263,11 @@ class ProviderForm(forms.Form):
         return cls(initial=initial, provider=provider)
 
     def clean_base_url(self) -> str:
-        """Return the address, completed by a scheme if it begins with a host: http for a private one, else https."""
+        """Return the address, with a scheme if it has none: http for a private address, else https.
+
+        Raises:
+            ValidationError: the address with its scheme is too long.
+        """
         address: str = self.cleaned_data["base_url"].strip()
         if not _HOST_WITHOUT_SCHEME.match(address):
             return address
@@ -273,7 +277,11 @@ class ProviderForm(forms.Form):
         return completed
 
     def clean_key_env(self) -> str:
-        """Refuse a new variable that is entered together with a key, since only one of them can be used."""
+        """Return the name of the environment variable.
+
+        Raises:
+            ValidationError: a new variable and a key were entered, of which only one can be used.
+        """
         variable: str = self.cleaned_data["key_env"]
         is_new = variable and variable != (self.provider.key_env if self.provider else "")
         if is_new and self.cleaned_data.get("key"):
@@ -283,11 +291,11 @@ class ProviderForm(forms.Form):
     def build_connection(self) -> ConnectionSettings:
         """Return the connection settings. Call it only if `is_valid()` is True.
 
-        Fields that are blank at the stored provider stay blank unless its template changes.
+        The template fills in no field that is blank at the stored provider, unless the template changes.
         """
         data, provider = self.cleaned_data, self.provider
         has_same_template = provider is not None and provider.template == data["template"]
-        stored = [name for name in self.fields if has_same_template and getattr(provider, name, None) == ""]
+        kept_blank = [name for name in self.fields if has_same_template and getattr(provider, name, None) == ""]
         return fill_from_template(
             ConnectionSettings(
                 **{name: data[name] for name in _CONNECTION_FIELDS},
@@ -304,7 +312,7 @@ class ProviderForm(forms.Form):
                     key_header=data["key_header"],
                 ),
             ),
-            stored,
+            kept_blank,
         )
 
 

@@ -29,14 +29,14 @@ class ActionResult:
 
 @dataclass(frozen=True, slots=True)
 class RunAction:
-    """Action with the values of its form."""
+    """Action on a run, with the values of the sent form."""
 
     name: str
     values: Mapping[str, str]
 
     @property
     def repeated_fields(self) -> dict[str, str]:
-        """Return the fields that the page for confirming paid requests must send again."""
+        """Return the fields that the page on which the user confirms paid requests must send again."""
         names = ("action", "cell", "count", "request_cap", "token_cap")
         return {name: self.values[name] for name in names if name in self.values}
 
@@ -44,12 +44,12 @@ class RunAction:
         """Execute the action and return its result.
 
         Raises:
-            RunActionError: the action is not possible or not known.
+            RunActionError: the action is not known or not possible, or a value is not a number.
             PaidRequestsUnconfirmedError: paid requests must be confirmed first.
         """
         if self.name in REPEAT_ACTIONS:
             start_repeat, sentence = REPEAT_ACTIONS[self.name]
-            run = start_repeat(run_id, owner=owner, confirmed_requests=_parse_agreed(self.values))
+            run = start_repeat(run_id, owner=owner, confirmed_requests=_parse_confirmed_requests(self.values))
             return ActionResult(sentence.format(run.repeat_of_id), run.pk)
         if self.name == "pause":
             control.pause_run(run_id, f"The user {owner.username} paused the run." if owner else "")
@@ -78,27 +78,31 @@ def _resume(run_id: int, values: Mapping[str, str]) -> str:
 
 
 def _retry_errored(run_id: int, values: Mapping[str, str]) -> str:
-    count = control.retry_errored_trials(run_id, confirmed_requests=_parse_agreed(values))
+    count = control.retry_errored_trials(run_id, confirmed_requests=_parse_confirmed_requests(values))
     return describe_retried(count)
 
 
 def _resume_cancelled(run_id: int, values: Mapping[str, str]) -> str:
-    count = control.resume_cancelled_run(run_id, confirmed_requests=_parse_agreed(values))
+    count = control.resume_cancelled_run(run_id, confirmed_requests=_parse_confirmed_requests(values))
     return describe_resumed(count)
 
 
 def _set_limits(run_id: int, values: Mapping[str, str]) -> str:
-    requests, tokens = _parse_count(values, "request_cap"), _parse_count(values, "token_cap")
-    agreed = _parse_agreed(values)
-    limits.set_limits_and_resume(run_id, request_cap=requests, token_cap=tokens, confirmed_requests=agreed)
+    limits.set_limits_and_resume(
+        run_id,
+        request_cap=_parse_count(values, "request_cap"),
+        token_cap=_parse_count(values, "token_cap"),
+        confirmed_requests=_parse_confirmed_requests(values),
+    )
     return "The limits are changed and the run continues."
 
 
 def _add_trials(run_id: int, values: Mapping[str, str]) -> str:
-    cell, count = _parse_count(values, "cell"), _parse_count(values, "count")
-    if cell is None or count is None:
+    cell_id, count = _parse_count(values, "cell"), _parse_count(values, "count")
+    if cell_id is None or count is None:
         raise RunActionError("Enter how many trials to add; nothing was added.")
-    return describe_added(control.add_trials(run_id, cell, count, confirmed_requests=_parse_agreed(values)))
+    confirmed_requests = _parse_confirmed_requests(values)
+    return describe_added(control.add_trials(run_id, cell_id, count, confirmed_requests=confirmed_requests))
 
 
 def _save_label(run_id: int, values: Mapping[str, str]) -> str:
@@ -116,8 +120,12 @@ def _release_bodies(run_id: int, values: Mapping[str, str]) -> str:
     return "The rules of retention apply to this run again."
 
 
-def _parse_agreed(values: Mapping[str, str]) -> int:
-    """Return the number of paid requests that the user has confirmed; 0 for an empty field."""
+def _parse_confirmed_requests(values: Mapping[str, str]) -> int:
+    """Return the number of paid requests that the user has confirmed; 0 for an empty field.
+
+    Raises:
+        RunActionError: as in `_parse_count`.
+    """
     return _parse_count(values, "agreed") or 0
 
 
@@ -136,6 +144,7 @@ def _parse_count(values: Mapping[str, str], name: str) -> int | None:
     return number
 
 
+# Actions that start a new run: the function, and the message, which names the repeated run.
 REPEAT_ACTIONS = {
     "repeat": (control.start_repeat, "This run repeats run {} with the same seeds."),
     "aa": (
@@ -144,7 +153,7 @@ REPEAT_ACTIONS = {
     ),
 }
 # Actions that need no user, after which the same run is shown. They take the run's id and the sent values, and return
-# a sentence.
+# a message.
 PLAIN_ACTIONS: dict[str, Callable[[int, Mapping[str, str]], str]] = {
     "cancel": _cancel,
     "resume": _resume,
@@ -163,11 +172,11 @@ class MissingTrialsForm:
     """Values of the form that adds missing trials.
 
     Attributes:
-        target: number of trials that each cell should have; None if it is missing or not a number within the limits.
+        target: number of trials that each cell should have; None if it is missing or not between 1 and MAX_CELL_TRIALS.
         target_text: the target as it was entered; may be empty.
-        error: sentence about an invalid target; empty for a valid or missing one.
-        cells: ids of the chosen cells; None if the form had no choice of cells.
-        shown: number of trials to add that the page showed; 0 if it showed none.
+        error: message about an invalid target; empty for a valid or missing target.
+        cells: ids of the chosen cells; None if no choice of cells was sent.
+        shown: number of trials to add that the page showed; 0 if the form did not send it.
         agreed: number of paid requests that the user has confirmed.
     """
 
@@ -186,7 +195,7 @@ class MissingTrialsForm:
         """
         text = values.get("target", "").strip()
         target = parse_whole_number(text, minimum=1, maximum=MAX_CELL_TRIALS)
-        error = f"Enter 1 to {MAX_CELL_TRIALS:,} trials. The table is that of the number that the run has."
+        error = f"Enter 1 to {MAX_CELL_TRIALS:,} trials. The table uses the number that the run has now."
         cell_ids = (parse_whole_number(value, minimum=1) for value in values.getlist("cell"))
         cells = frozenset(cell_id for cell_id in cell_ids if cell_id is not None)
         return cls(

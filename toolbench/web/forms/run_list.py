@@ -1,4 +1,4 @@
-"""Actions of the list of runs on the selected runs."""
+"""Actions on the runs that are selected in the list of runs."""
 
 from dataclasses import dataclass
 
@@ -40,22 +40,22 @@ class RunListAction:
 
     @property
     def subject(self) -> str:
-        """Return the runs in the words of the audit list."""
+        """Return the runs as the audit list names them, such as "run 7, 9"."""
         return f"run {', '.join(map(str, self.run_ids))}"
 
     def list_runs(self) -> list[Run]:
-        """Return the runs that would be deleted.
+        """Return the runs, newest first, for the confirmation of their deletion.
 
         Raises:
-            RunActionError: one of the runs cannot be deleted.
+            RunActionError: no run or too many are selected, or one of them cannot be deleted.
         """
         return bulk.list_deletable_runs(self.run_ids)
 
     def execute(self) -> str:
-        """Execute the action and return a sentence about it.
+        """Execute the action on all runs and return a sentence about the result.
 
         Raises:
-            RunActionError: the action is not known, or not possible for all these runs.
+            RunActionError: the action is not known, or not possible for one of the runs. No run is changed then.
         """
         if self.name == "delete":
             count = bulk.delete_runs(self.run_ids)

@@ -32,10 +32,10 @@ def act_on_schedule(schedule: Schedule, values: QueryDict) -> str:
 
 
 def act_on_rule(rule: AlertRule, name: str) -> str:
-    """Execute an action on a rule and return a sentence about the result.
+    """Execute `test`, `on`, `off` or `delete` on a rule and return a sentence about the result.
 
     Raises:
-        ScheduleActionError: the action is not known, or a rule without an address is to be tested.
+        ScheduleActionError: the action is not known, or a rule without an address cannot be tested.
     """
     if name == "test":
         if not list_channels(rule):

@@ -15,14 +15,14 @@ from toolbench.web.forms.launch import PLAN_FIELDS, LaunchForm
 
 
 class PlanIncompleteError(Exception):
-    """Plan that the form for a new run does not accept."""
+    """Raised if the form for a new run does not accept a plan."""
 
 
 def read_plan_source(parameters: QueryDict) -> Run | RunRequest:
     """Return the run of the parameter `run`, or the plan of the parameters of the launch form.
 
     Raises:
-        Run.DoesNotExist: the run does not exist, or there is neither a run nor a plan.
+        Run.DoesNotExist: the run does not exist or was deleted, or the parameters have neither a run nor a plan.
         PlanIncompleteError: the form for a new run does not accept the plan.
     """
     if "run" in parameters or not PLAN_FIELDS & parameters.keys():
@@ -59,7 +59,7 @@ class ScheduleForm(forms.Form):
         return cls(initial=initial | {"rhythm": "nightly" if schedule.every_hours is None else "hours"})
 
     def build_settings(self) -> ScheduleSettings:
-        """Return the settings of a valid form."""
+        """Return the settings; call it only if the form is valid."""
         data = self.cleaned_data
         is_nightly = data["rhythm"] == "nightly"
         return ScheduleSettings(
@@ -81,12 +81,12 @@ class RuleForm(forms.Form):
     email = forms.EmailField(required=False, label="E-mail")
 
     def build_settings(self) -> RuleSettings:
-        """Return the settings of a valid form."""
+        """Return the settings; call it only if the form is valid."""
         data = self.cleaned_data
         return RuleSettings(data["kind"], data["threshold"], data["webhook"], data["email"])
 
     @property
-    def sentence(self) -> str:
+    def error_line(self) -> str:
         """Return all errors of the form in one line."""
         sentences = [
             f"{self.fields[name].label}: {error}" if self.fields[name].label else str(error)

@@ -43,16 +43,16 @@ def plan_or_launch(
 ) -> LaunchResult:
     """Start the run that a form requests, or plan it.
 
-    The run does not start if it may send more paid requests than the form's field `agreed` confirms.
+    The run does not start if paid requests need confirmation and may exceed the number in the form's field `agreed`.
 
     Args:
         form: the form; errors of the lab are added to it.
         run_request: the request that the form describes; None if the form is empty or not valid.
-        start: the form's button.
-        owner: the user; None without one, which only StartMode.PLAN allows.
+        start: the action of the form's button.
+        owner: the user, who will own the run; None only for StartMode.PLAN.
 
     Returns:
-        The run, or the plan of all trials; neither if `run_request` is None or the lab refuses it.
+        The run, or the plan of all trials if no run started; neither if `run_request` is None or the lab refuses it.
     """
     if run_request is None:
         return LaunchResult()

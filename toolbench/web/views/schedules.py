@@ -105,7 +105,7 @@ def add_rule(request: HttpRequest) -> HttpResponse:
         sentence = "The rule is saved. It applies to runs that end from now on."
         _announce_rule(request, Action.ADDED, schedule, sentence)
         return _redirect_to_rules(schedule)
-    messages.error(request, f"The rule was not saved. {form.sentence}")
+    messages.error(request, f"The rule was not saved. {form.error_line}")
     if schedule is None:
         return _render_list(request, form)
     return _render_schedule(request, schedule, ScheduleForm.from_schedule(schedule), form)
