@@ -118,6 +118,7 @@ def _escape_formula(value: Value) -> Value:
     return f"'{value}" if isinstance(value, str) and len(value) > 1 and value.startswith(FORMULA_STARTS) else value
 
 
+# By file format: the generator of the content, and the content type.
 WRITERS: Mapping[str, tuple[Callable[[StreamedTable], Iterator[str]], str]] = {
     "csv": (iter_csv, "text/csv; charset=utf-8"),
     "json": (iter_json, "application/json"),

@@ -155,7 +155,7 @@ class CaseForm(VersionForm):
         """Save a new case, or a new version of the case `slug`.
 
         Args:
-            slug: an existing case; empty for a new one.
+            slug: slug of an existing case; empty for a new case.
             from_trial: primary key of the trial from which a new case was made; None without one.
             run_form: another form that must be valid for a save; None for none.
 

@@ -52,7 +52,7 @@ class CertificateTextarea(forms.Textarea):
     """Text area for certificates, which are shown again unless a private key was pasted with them."""
 
     def format_value(self, value: Any) -> str | None:
-        """Return the text, or None if it holds a private key."""
+        """Return the text; None if it contains a private key."""
         return None if value and PRIVATE_KEY_MARK in str(value) else value
 
 
@@ -164,8 +164,8 @@ class ProviderForm(forms.Form):
         label="Extra headers",
         widget=SecretTextarea(attrs=_TEXTAREA_ATTRIBUTES),
         help_text=(
-            "A JSON object of texts. Values are stored encrypted and never shown again; a stored name gets the new "
-            "value."
+            "A JSON object of texts. Values are stored encrypted and never shown again. A new value replaces the "
+            "stored value of the same header."
         ),
     )
     remove_headers = forms.MultipleChoiceField(
@@ -207,7 +207,7 @@ class ProviderForm(forms.Form):
         required=False,
         max_length=200,
         label="Query parameters",
-        help_text="Added to every request, such as api-version=2024-10-21. Shown and stored, so never a key.",
+        help_text="Added to every request, such as api-version=2024-10-21. Enter no key, since the page shows them.",
     )
     key_header = forms.CharField(
         required=False, max_length=60, label="Header of the key", help_text="Blank: that of the API. Azure: api-key."

@@ -191,7 +191,7 @@ class MissingTrialsForm:
     def parse(cls, values: QueryDict) -> "MissingTrialsForm":
         """Parse the sent form.
 
-        Values of `cell` that are not ids are ignored, and an unreadable `shown` or `agreed` is 0.
+        Values of `cell` that are not ids are ignored, and a missing or unreadable `shown` or `agreed` is 0.
         """
         text = values.get("target", "").strip()
         target = parse_whole_number(text, minimum=1, maximum=MAX_CELL_TRIALS)
