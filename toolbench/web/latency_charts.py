@@ -232,7 +232,7 @@ def _build_curve(row: LatencyRow, index: int, end_ms: float) -> Curve:
 
 
 def _draw_curve(row: LatencyRow, end_ms: float) -> str:
-    """Return the empirical distribution as an SVG path of steps, exact at _CURVE_STEPS order statistics."""
+    """Return the empirical distribution as an SVG path of steps, exact at up to _CURVE_STEPS order statistics."""
     times = row.times
     ranks = np.unique(np.linspace(1, len(times), min(len(times), _CURVE_STEPS)).round().astype(int))
     xs = _scale(times[ranks - 1], end_ms, CURVE_WIDTH)

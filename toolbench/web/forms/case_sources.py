@@ -126,7 +126,7 @@ class TrafficForm(forms.Form):
 
 
 class DraftReviewError(Exception):
-    """Review of drafts that is not possible; the message says why, and nothing was changed."""
+    """Raised if drafts cannot be accepted or rejected. The message says why, and nothing was changed."""
 
 
 class DraftReviewForm(forms.Form):

@@ -146,7 +146,7 @@ class CaseForm(VersionForm):
     def is_expanded(self) -> bool:
         """Return whether the collapsed group of fields is expanded.
 
-        This is so if one of its fields has an error, or one of _EXPANDING_FIELDS has a value.
+        The group is expanded if one of its fields has an error, or one of _EXPANDING_FIELDS has a value.
         """
         collapsed_fields = [self[name] for name in self.fields if name not in ("tools", "message", "expect")]
         return any(field.errors for field in collapsed_fields) or any(self[name].value() for name in _EXPANDING_FIELDS)

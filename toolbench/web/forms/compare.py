@@ -1,4 +1,7 @@
-"""Form fields that choose the sides of a comparison. Each has the name of its URL parameter."""
+"""Form fields that choose the sides of a comparison. Each has the name of its URL parameter.
+
+An axis is a property by which the trials of a side are chosen, such as the model.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -70,7 +73,7 @@ class SideFields:
 def build_side_fields(query: CompareQuery, choices: CompareChoices) -> tuple[SideFields, ...]:
     """Return the inputs for all sides together, then those of each side.
 
-    The named sides are followed by an empty one if a letter is left for it. There are at least two sides.
+    The named sides are followed by an empty one if SIDE_LETTERS has a letter for it. There are at least two sides.
     """
     options = _list_options(choices)
     sides = [side for side in query.side_values if side] if query.has_named_sides else []

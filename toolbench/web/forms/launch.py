@@ -205,7 +205,7 @@ class LaunchForm(forms.Form):
     def is_unavailable_expanded(self) -> bool:
         """Return whether the list of unavailable providers is expanded.
 
-        This is so if the field `find` has a text, or a model of an unavailable provider is chosen.
+        The list is expanded if the field `find` has a text, or a model of an unavailable provider is chosen.
         """
         chosen = self._list_chosen("models")
         unavailable = (provider for provider in self.choices.providers if provider.unavailable_reason)
@@ -234,7 +234,7 @@ class LaunchForm(forms.Form):
     def is_advanced_expanded(self) -> bool:
         """Return whether the advanced fields are expanded.
 
-        This is so if one of these fields has an error, or a value that is neither blank nor its default.
+        They are expanded if one of them has an error, or a value that is neither blank nor its default.
         """
         return any(
             name in self.errors or self[name].value() not in (self.fields[name].initial, None, "", [])

@@ -32,7 +32,7 @@ _CONNECTION_FIELDS = (
     *("adaptive", "requests_per_minute", "tokens_per_minute"),
 )
 _MAX_ADDRESS_CHARACTERS = 300
-_HOST_WITHOUT_SCHEME = re.compile(r"[\w-]+(?:\.[\w-]|:\d)")  # beginning of example.org or localhost:8000
+_HOST_WITHOUT_SCHEME = re.compile(r"[\w-]+(?:\.[\w-]|:\d)")  # matches a prefix of example.org and localhost:8000
 _KEY_HELP = (
     "Stored encrypted in the database and never shown again. {} A key of fewer than 8 characters is masked in headers "
     "only."
@@ -263,7 +263,9 @@ class ProviderForm(forms.Form):
         return cls(initial=initial, provider=provider)
 
     def clean_base_url(self) -> str:
-        """Return the address, with a scheme if it has none: http for a private address, else https.
+        """Return the address, with a scheme if it begins like example.org or localhost:8000.
+
+        Private addresses get http, all others https.
 
         Raises:
             ValidationError: the address with its scheme is too long.

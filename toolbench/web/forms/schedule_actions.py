@@ -13,7 +13,7 @@ from toolbench.lab.schedules.launching import SkippedError, launch_now
 
 
 class ScheduleActionError(Exception):
-    """Action that is not possible or not known; the message says why."""
+    """Raised if an action is not possible or not known; the message says why."""
 
 
 def act_on_schedule(schedule: Schedule, values: QueryDict) -> str:
