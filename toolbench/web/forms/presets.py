@@ -128,10 +128,19 @@ def _parse_setting(name: str, text: str) -> Any:
 
 
 def _render_setting(name: str, value: Any) -> str:
-    """Return the text that `_parse_setting` reads as the value."""
+    """Return the text that `_parse_setting` reads as the value: plain text if possible, else JSON."""
     kind = _SETTINGS[name].kind if name in _SETTINGS else ""
-    if isinstance(value, str) and kind in ("choice", *_PLAIN_KINDS, *_LIST_KINDS) and value not in ("", _NULL):
-        return value
-    if kind in _LIST_KINDS and isinstance(value, list) and value and all(isinstance(item, str) for item in value):
-        return ", ".join(value)
-    return render_value(value)
+    text = ""
+    if isinstance(value, str) and kind in ("choice", *_PLAIN_KINDS, *_LIST_KINDS):
+        text = value
+    elif kind in _LIST_KINDS and isinstance(value, list) and all(isinstance(item, str) for item in value):
+        text = ", ".join(value)
+    return text if _means(name, text, value) else render_value(value)
+
+
+def _means(name: str, text: str, value: Any) -> bool:
+    """Return whether the form reads a setting's text as this value."""
+    try:
+        return bool(text.strip()) and bool(_parse_setting(name, text.strip()) == value)
+    except ValueError:
+        return False
