@@ -20,16 +20,16 @@ from toolbench.web.requests import Action, find_username, record
 
 @dataclass(frozen=True, slots=True)
 class EntryKind:
-    """Kind of entry of the library.
+    """Kind of library entry: sampling profile or preset.
 
     Attributes:
-        plural: its name in headings.
+        plural: name of the kind in breadcrumbs, such as "Presets".
         url_name: URL name of the page of one entry. The other URL names are `{url_name}s`, `{url_name}-new` and
-            `{url_name}-delete`; the folder of the templates is `{url_name}s`.
+            `{url_name}-delete`. The folder `{url_name}s` has the templates `one.html` and `_fields.html`.
         place_in_new_run: end of the sentence "You can choose it in a new run", such as ", under the strategies"; may be
             empty.
-        form: class of its form.
-        get_page: returns the data of the page of the entry with a name; raises ObjectDoesNotExist.
+        form: class of the form of an entry.
+        get_page: returns the data of an entry's page for the request and the entry's name; raises ObjectDoesNotExist.
     """
 
     plural: str
@@ -55,7 +55,7 @@ class EntryKind:
 
     @property
     def fields_template(self) -> str:
-        """Return the name of the template of the form's fields, without the field `name`."""
+        """Return the name of the template that shows all fields of the form except `name`."""
         return f"{self.url_name}s/_fields.html"
 
     def get_page_or_404(self, request: HttpRequest, name: str) -> EntryPage[Any]:
@@ -71,10 +71,10 @@ class EntryKind:
 
 
 def create_entry(request: HttpRequest, kind: EntryKind) -> HttpResponse:
-    """Show the form of a new entry, filled in from the entry ?copy=; on POST, save it.
+    """Show the form of a new entry, filled in from the entry named by ?copy=; on POST, save the entry.
 
     Raises:
-        Http404: there is no entry to copy.
+        Http404: no entry has the name in ?copy=.
     """
     copied = clean_text(request.GET.get("copy", ""))
     try:
@@ -111,7 +111,7 @@ def delete_entry(request: HttpRequest, kind: EntryKind, name: str) -> HttpRespon
     """Ask for confirmation; on POST, delete the entry, or archive it if a run used it.
 
     Raises:
-        Http404: no entry has the name, or it is built in or archived already.
+        Http404: no entry has the name, or the entry is built in or already archived.
     """
     page = kind.get_page_or_404(request, name)
     if not page.editable:

@@ -1,4 +1,4 @@
-"""Middleware: an id for each request, the way to sign in, status 404 for a deleted row, and a page for status 405."""
+"""Middleware: request ids, redirects to the sign-in page, status 404 for a missing row, and a page for status 405."""
 
 import logging
 import re
@@ -31,9 +31,9 @@ logger = logging.getLogger(__name__)
 def identify_request(get_response: GetResponse) -> GetResponse:
     """Return middleware that gives each request an id, for its response and for log lines.
 
-    An id in the request's header X-Request-ID, as a proxy sends it, is used if it matches _REQUEST_ID. At level INFO
-    one line is logged for each request, with the name of the page and not its address, which may hold the token of a
-    link.
+    The id in the header X-Request-ID, such as one from a proxy, is used if it matches _REQUEST_ID. For each request, one
+    line is logged at level INFO. The line has the URL name of the page instead of the path, since a path may contain
+    the token of a sign-in link or share link.
     """
 
     def respond(request: HttpRequest) -> HttpResponse:
@@ -52,16 +52,16 @@ def identify_request(get_response: GetResponse) -> GetResponse:
 
 
 class SignInMiddleware(LoginRequiredMiddleware):
-    """Middleware that redirects to the page to sign in, which then leads back to the requested page.
+    """Middleware that redirects a user who is not signed in to the sign-in page, with the page as ?next=.
 
-    A part of a page cannot contain the page to sign in. If htmx requests a part, as it does every second for a running
-    run, the response makes htmx open the whole page to sign in.
+    If htmx requests a part of a page, the response makes htmx open the sign-in page. After a usual redirect, htmx would
+    insert the sign-in page into the current page.
     """
 
     def handle_no_permission(
         self, request: HttpRequest, view_func: Callable[..., HttpResponseBase]
     ) -> HttpResponseRedirect:
-        """Return the redirect for a request without a signed-in user."""
+        """Return the redirect to the sign-in page, for htmx in the header HX-Redirect."""
         response = super().handle_no_permission(request, view_func)
         if is_part_request(request):
             response.status_code = 200
@@ -71,7 +71,7 @@ class SignInMiddleware(LoginRequiredMiddleware):
 
 
 def explain_not_allowed(get_response: GetResponse) -> GetResponse:
-    """Return middleware that adds an explanation to responses with status 405."""
+    """Return middleware that replaces the content of responses with status 405 by an explanation."""
 
     def respond(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
@@ -83,7 +83,7 @@ def explain_not_allowed(get_response: GetResponse) -> GetResponse:
 
 
 class MissingRowMiddleware:
-    """Middleware that answers 404 if a row does not exist, as when it was deleted during the request."""
+    """Middleware that answers 404 if a view needs a database row that does not exist, such as a deleted one."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self._get_response = get_response
@@ -93,10 +93,10 @@ class MissingRowMiddleware:
         return self._get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> None:
-        """Log the place of a missing row.
+        """Turn the exception for a missing row into Http404 and log it with its traceback.
 
         Raises:
-            Http404: `exception` says that a row does not exist.
+            Http404: `exception` is ObjectDoesNotExist.
         """
         if isinstance(exception, ObjectDoesNotExist):
             logger.warning("A request needs a row that does not exist", exc_info=exception)

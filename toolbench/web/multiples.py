@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from toolbench.lab.date_texts import render_day, render_moment
 from toolbench.lab.schedules.trend import TARGET_PERCENT, TrendLine, TrendPage, TrendPoint, format_value, list_values
 
-WIDTH, HEIGHT = 310, 112  # of a drawing, in SVG units, as all coordinates are
+WIDTH, HEIGHT = 310, 112  # size of a drawing in SVG units, the unit of all coordinates
 _LEFT, _RIGHT, _TOP, _BOTTOM = 34, 302, 12, 88
 
 
 @dataclass(frozen=True, slots=True)
 class ChartDot:
-    """Run in a drawing.
+    """Dot of one run in a drawing.
 
     Attributes:
-        kind: style of the dot: the state of the series for a run with drift, `pinned` for a baseline, or empty.
-        title: text of the dot's tooltip.
+        kind: CSS class: the state of the series for a run with drift, `pinned` for a run of the baseline; else empty.
+        title: text of the tooltip.
     """
 
     x: float
@@ -28,7 +28,7 @@ class ChartDot:
 
 @dataclass(frozen=True, slots=True)
 class GridLine:
-    """Horizontal line of the axis with its label."""
+    """Horizontal grid line with its label."""
 
     y: float
     label: str
@@ -40,9 +40,9 @@ class Multiple:
 
     Attributes:
         band: corners of the area between the interval bounds, as an SVG `points` attribute; may be empty.
-        paths: corners of the line as SVG `points` attributes, one for each part of two or more runs without a gap.
-        drift_x: position of the first run with drift; None without drift.
-        target_y: position of the target line; None for a measure without a target.
+        paths: parts of the line as SVG `points` attributes, each of two or more consecutive runs with a value.
+        drift_x: x coordinate of the first run with drift; None without drift.
+        target_y: y coordinate of the target line; None for a measure without a target.
         first_day: label of the first run's day; empty without runs.
         last_day: label of the last run's day; empty with fewer than two runs.
     """
@@ -66,7 +66,7 @@ def build_multiples(page: TrendPage) -> tuple[Multiple, ...]:
 
 
 def _find_axis_top(largest: float) -> float:
-    """Return the smallest of 1, 2 and 5 times powers of ten that is at least `largest`.
+    """Return the smallest number of the form 1, 2 or 5 times a power of ten that is at least `largest`.
 
     If `largest` is not positive, return 1.
     """
@@ -117,9 +117,9 @@ def _build_dot(x: float, point: TrendPoint, state: str, measure: str, top: float
 
 
 def _draw_band(measured: list[tuple[float, TrendPoint]], top: float) -> str:
-    """Return the corners of the area between the bounds of the runs that have both.
+    """Return the corners of the area between the lower and the upper bounds, as an SVG `points` attribute.
 
-    The text is empty for fewer than two such runs.
+    Runs without both bounds are left out. The text is empty if fewer than two runs remain.
     """
     upper, lower = [], []
     for x, point in measured:
@@ -131,9 +131,9 @@ def _draw_band(measured: list[tuple[float, TrendPoint]], top: float) -> str:
 
 
 def _draw_paths(xs: list[float], points: tuple[TrendPoint, ...], top: float) -> tuple[str, ...]:
-    """Return the corners of the line, in parts of at least two runs.
+    """Return the parts of the line as SVG `points` attributes.
 
-    A run without a value ends a part.
+    A run without a value ends a part. A part with only one run is left out.
     """
     paths: list[list[str]] = [[]]
     for x, point in zip(xs, points, strict=True):

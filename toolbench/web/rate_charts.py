@@ -39,10 +39,10 @@ class RateBar:
 
 @dataclass(frozen=True, slots=True)
 class RateChart:
-    """One chart.
+    """Chart of a value and its limit over time, with bars of rejections.
 
     Attributes:
-        title: what it shows.
+        title: heading of the chart.
         limit_name, value_name: what the dashed and the solid line show.
         grid: horizontal lines of the axis, from the top.
         limits, values: the dashed and the solid line, as SVG `points` attributes, one for each part without a gap.
@@ -62,7 +62,7 @@ class RateChart:
 
 
 def build_rate_charts(page: RateControlPage | None) -> tuple[RateChart, ...]:
-    """Return the charts of requests in flight and of answers per minute; () with fewer than two points."""
+    """Return the charts of requests in flight and of answers per minute; () for None or fewer than two points."""
     if page is None or len(page.points) < 2:
         return ()
     return (
@@ -94,7 +94,7 @@ def _build_chart(
     *,
     read_rejection_rate: Callable[[PacePoint], float] | None = None,
 ) -> RateChart:
-    """Return one chart.
+    """Return the chart of a value and its limit at each point.
 
     Args:
         points: at least two points, the oldest first.
@@ -137,9 +137,9 @@ def _build_chart(
 
 
 def _join_corners(corners: Sequence[tuple[datetime, str]]) -> tuple[str, ...]:
-    """Return the parts of a line, which ends at each gap, as SVG `points` attributes.
+    """Split a line at its gaps and return the parts as SVG `points` attributes.
 
-    A gap is a distance of more than GAP_SECONDS between two corners.
+    A gap is a time of more than GAP_SECONDS between two corners.
 
     Args:
         corners: time and coordinates of each corner, the oldest first.

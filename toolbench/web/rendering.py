@@ -24,9 +24,8 @@ def is_part_request(request: HttpRequest) -> bool:
 def redirect_to_short_address(view: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
     """Decorate the view of a long GET form, so that its URLs have no empty fields and no CSRF token.
 
-    A URL with any of these is redirected to one without them.
-
-    POST requests, requests for parts of pages and URLs that are too long for a redirect reach the view as they are.
+    If a URL has empty fields or a CSRF token, the response redirects to the URL without them. POST requests, requests
+    for parts of pages, and URLs that are too long for a redirect even without them, reach the view unchanged.
     """
 
     @wraps(view)

@@ -24,7 +24,7 @@ __all__ = [
     "take_entered_values",
 ]
 _ENTERED = "entered_values"  # key of the session
-_UNKEPT_FIELDS = ("csrfmiddlewaretoken", "key")
+_UNSTORED_FIELDS = ("csrfmiddlewaretoken", "key")  # a new form gets its own CSRF token and idempotency key
 
 
 def find_user(request: HttpRequest) -> User | None:
@@ -45,7 +45,7 @@ def record(request: HttpRequest, action: Action, subject: str, url: str = "") ->
         request: the user's request.
         action: kind of action.
         subject: what was changed, such as "run 7".
-        url: path of a page about it; may be empty.
+        url: path of the subject's page; may be empty.
     """
     record_action(find_user(request), action, subject, url)
 
@@ -58,16 +58,20 @@ def redirect_refused(request: HttpRequest, sentence: str, url: str) -> HttpRespo
     Args:
         request: the request that sent the form.
         sentence: why the form was refused.
-        url: address of the page. Its template reads the values from the variables of `entered_values`.
+        url: address of the page. Its template reads the values from the context processor `entered_values`.
     """
     messages.error(request, sentence)
-    values = {name: texts for name, texts in request.POST.lists() if name not in _UNKEPT_FIELDS}
+    values = {name: texts for name, texts in request.POST.lists() if name not in _UNSTORED_FIELDS}
     request.session[_ENTERED] = {"path": urlsplit(url).path, "values": values}
     return HttpResponseRedirect(url)
 
 
 def take_entered_values(request: HttpRequest) -> Mapping[str, Sequence[str]]:
-    """Return the values of the refused form of this page by field, and forget them; empty without such a form."""
+    """Return the values of the refused form of this page and delete them from the session.
+
+    Returns:
+        The values of each field, by field name; empty if no form of this page was refused.
+    """
     session = getattr(request, "session", {})
     if session.get(_ENTERED, {}).get("path") != request.path:
         return {}

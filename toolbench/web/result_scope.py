@@ -26,7 +26,7 @@ from toolbench.lab.results.trial_list.filter import ALL_SCOPES, TrialFilter
 from toolbench.lab.results.trial_list.scopes import count_by_scope, get_scope, list_other_scopes, select_scope
 
 _UNSCOPED_PAGES = ("/trend/",)  # the page shows the runs of a schedule
-# Query strings by scope and page. A page that is missing cannot show the scope; links to it show own results.
+# Query strings by scope and page. A page that is missing cannot show the scope; links to it lead to My runs.
 _SCOPE_QUERIES: Mapping[str, Mapping[str, str]] = {
     SIMULATED: {
         "/matrix/": "scope=demo",
@@ -102,7 +102,7 @@ def get_chips_of_query(query: QueryParams) -> FilterChips:
 
 @dataclass(frozen=True, slots=True)
 class ScopeLink:
-    """Link of the switch.
+    """Link of the switch between scopes.
 
     Attributes:
         query: query string of the page in this scope.
@@ -145,12 +145,12 @@ class HasScope(Protocol):
 def list_page_scopes(
     query: HasScope, scopes: Sequence[str] = tuple(SCOPE_LABELS), **cleared: object
 ) -> tuple[ScopeLink, ...]:
-    """Return the links of a page; chosen runs are a link of their own.
+    """Return the scope links of a page; chosen runs have a link of their own.
 
     Args:
         query: the query of the page.
         scopes: the scopes that the page can show.
-        cleared: fields with their values in another scope, such as a scenario group that it may not have.
+        cleared: new values of fields in the links to scopes, such as `group=""`: a scope may lack the scenario group.
     """
     links = [
         ScopeLink(
@@ -166,7 +166,10 @@ def list_page_scopes(
 
 
 def list_trial_scopes(trial_filter: TrialFilter) -> tuple[ScopeLink, ...]:
-    """Return the links of the list of trials; given runs, cells or configurations are a link of their own."""
+    """Return the scope links of the list of trials.
+
+    All runs, or chosen runs, cells or configurations, have a link of their own.
+    """
     current = get_scope(trial_filter)
     links = [
         ScopeLink(SCOPE_LABELS[scope], select_scope(trial_filter, scope).query(), scope == current)
@@ -195,7 +198,7 @@ def link_other_scopes(trial_filter: TrialFilter) -> tuple[OtherScope, ...]:
 
 
 def list_compare_scopes(query: CompareQuery) -> tuple[ScopeLink, ...]:
-    """Return the links of the comparison; sides that are all in given runs are a link of their own."""
+    """Return the scope links of the comparison; sides that all name runs or configurations have their own link."""
     sides_with_runs = [side for side in query.sides if any(axis in side for axis in RUN_AXES)]
     has_only_runs = len(sides_with_runs) == len(query.sides)
     current = PUBLISHED if query.is_published else "" if has_only_runs else SIMULATED if query.demo else REAL
@@ -210,7 +213,7 @@ def list_compare_scopes(query: CompareQuery) -> tuple[ScopeLink, ...]:
 
 
 def _insert_selection(links: Sequence[ScopeLink], label: str, query: str) -> tuple[ScopeLink, ...]:
-    """Return the links with the current one, that of named runs, cells or configurations, after the first."""
+    """Return the links with the current link, which has this label and query string, after the first one."""
     return (links[0], ScopeLink(label, query, is_current=True), *links[1:])
 
 
@@ -220,7 +223,7 @@ def _name_runs(runs: Collection[str]) -> str:
 
 
 def _name_selection(trial_filter: TrialFilter) -> str:
-    """Return the name of the given runs, cells or configurations for the switch."""
+    """Return the name of the chosen runs, cells or configurations for the switch."""
     runs = [str(trial_filter.run)] if trial_filter.run is not None else trial_filter.runs.split(",")
     if any(runs):
         return _name_runs(dict.fromkeys(filter(None, runs)))

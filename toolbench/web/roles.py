@@ -1,4 +1,4 @@
-"""Roles that pages require. Without a decorator, reading requires a viewer and changing an operator."""
+"""Roles that pages require. Without `require_roles`, reading needs a viewer and changing an operator."""
 
 from collections.abc import Callable
 

@@ -12,11 +12,11 @@ from toolbench.lab.results.decide.page import DecidePage, DecideRow
 
 MAX_NUMBERED = 12  # number of points that have their number beside them
 MAX_POINTS = 40
-_CEILING = 101.5  # percent; the closer to 100, the more the axis is stretched there
+_CEILING = 101.5  # percent; a ceiling closer to 100 would stretch the end of the axis more
 _SUCCESS_TICKS = (0, 20, 40, 60, 80, 90, 95, 98, 100)
 _TIME_STEPS_SECONDS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
 _MAX_TIME_TICKS = 6
-Placement = Callable[[float], float]  # returns the coordinate of seconds, or of a success in percent
+Placement = Callable[[float], float]  # returns the coordinate of a time in seconds or of a success in percent
 _MARGINS = {"left": 34, "right": 10, "top": 14, "bottom": 34}
 
 
@@ -54,7 +54,7 @@ class ScatterPoint:
 
 @dataclass(frozen=True, slots=True)
 class Scatter:
-    """The drawing.
+    """Drawing of the candidates.
 
     Attributes:
         left, right, top, bottom: coordinates of the edges of the field that has the points.
@@ -147,8 +147,10 @@ def _stretch(percent: float) -> float:
 def _find_longest_seconds(rows: Sequence[DecideRow], within_ms: float | None) -> float:
     """Return the end of the time axis in seconds.
 
-    Each row needs its p95 or, if it is longer, its upper bound up to twice the p95. The axis is a tenth longer than the
-    longest of these times, or than the limit if this is longer and at most three times the longest.
+    The end is 1.1 times the largest of these times, but at least 0.001 s:
+    - each p95;
+    - the upper bound of each p95, which counts as at most twice the p95;
+    - the limit `within_ms`, unless it is more than three times the largest of the others.
     """
     quantiles = [row.assessment.p95 for row in rows if row.assessment.p95]
     longest_ms = max(

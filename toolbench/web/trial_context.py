@@ -1,4 +1,4 @@
-"""Context of the timeline and the views of a trial, which the trial page and the playground show."""
+"""Template context of the timeline and the views of a trial, which the trial page and the playground show."""
 
 from django.http import HttpRequest, HttpResponse
 
@@ -10,7 +10,7 @@ from toolbench.web.rendering import is_part_request
 
 
 def get_trial_context(request: HttpRequest, trial_id: int) -> tuple[TrialPage, dict[str, object]]:
-    """Return a trial, and the context of its timeline and of the view that the URL chooses.
+    """Return the page of a trial, and the context of its timeline and of the view that the URL chooses.
 
     Raises:
         Trial.DoesNotExist: the trial does not exist, or its run was deleted.
