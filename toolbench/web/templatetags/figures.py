@@ -26,8 +26,8 @@ register = template.Library()
 
 DOTS_PER_LINE = 20
 MAX_DOTS = 200
-MAX_NARROW_TRIALS = 99  # counts of more trials have three digits, so that their rate needs the wide layout
-TEXT_NEAR_LIMIT = {"0.0": "<0.1", "100.0": ">99.9"}  # for shares that are not 0 or 1 but would be rounded to it
+MAX_NARROW_TRIALS = 99  # larger counts have at least three digits, so their rate needs the wide layout
+TEXT_NEAR_LIMIT = {"0.0": "<0.1", "100.0": ">99.9"}  # texts of percentages other than 0 and 100 that round to them
 OUTCOME_WORDS = {
     "pass": "pass",
     "fail": "fail",
@@ -42,8 +42,8 @@ MARKS = {"finished": "pass", "running": "running", "cancelling": "running", "lik
 
 
 @dataclass(frozen=True, slots=True)
-class DotRun:
-    """Consecutive dots of one outcome, or a part of a bar.
+class DotGroup:
+    """Adjacent dots of one outcome, or the part of a bar for one outcome.
 
     Attributes:
         count: number of dots, or share of the bar in percent.
@@ -61,7 +61,7 @@ def thousands(value: int | None) -> str:
 
 @register.filter
 def seconds(milliseconds: float | None) -> str:
-    """Return milliseconds as seconds with one decimal, below 0.1 s with three; empty for None."""
+    """Return milliseconds as seconds, with three decimals between 0 and 0.1 s, else one; empty for None."""
     if milliseconds is None:
         return ""
     return f"{milliseconds / 1000:.{3 if 0 < milliseconds < 100 else 1}f}"
@@ -69,7 +69,7 @@ def seconds(milliseconds: float | None) -> str:
 
 @register.filter
 def money(dollars: float | None) -> str:
-    """Return US dollars, with four decimals below a cent; "unknown" for None."""
+    """Return US dollars, with four decimals between 0 and 0.01, else two; "unknown" for None."""
     if dollars is None:
         return "unknown"
     return f"${dollars:.4f}" if 0 < dollars < 0.01 else f"${dollars:,.2f}"
@@ -114,7 +114,7 @@ def outcome_word(outcome: str) -> str:
 
 @register.filter
 def label_simulated(label: object, simulated: bool) -> str:
-    """Return the label of a choice, with a mark for a choice of simulated runs."""
+    """Return the label of a choice, followed by "(simulated)" if the choice is simulated."""
     return f"{label} (simulated)" if simulated else str(label)
 
 
@@ -134,7 +134,7 @@ def address(state: QueryState, **changes: object) -> str:
 
 @register.filter
 def values_of(settings: Mapping[str, str], names: Iterable[str]) -> list[str]:
-    """Return the values that are not empty of the settings with these names, in the settings' order."""
+    """Return the non-empty values of the settings with these names, in the order of `settings`."""
     return [value for name, value in settings.items() if name in names and value]
 
 
@@ -164,7 +164,7 @@ def code_parts(text: str) -> list[str]:
 
 @register.filter
 def value_of(values: Mapping[str, str], name: str) -> str:
-    """Return the value with a name, which a template cannot look up itself."""
+    """Return `values[name]`, which a template cannot express if the name is in a variable."""
     return values[name]
 
 
@@ -235,13 +235,13 @@ def frozen_p95(row: Mapping[str, Any]) -> dict[str, object]:
 
 @register.simple_tag
 def answers_needed(percent: int) -> str:
-    """Return the smallest number of answers with which both bounds of a percentile are closed: 72 for 95."""
+    """Return the smallest number of answers with which no bound of a percentile is open: 72 for 95."""
     return str(count_more_answers_for_bounds(percent / 100, 0))
 
 
 @register.simple_tag
 def passes_needed(percent: int) -> str:
-    """Return the number of trials that must all pass for a lower bound of `percent`: 35 for 90."""
+    """Return the smallest number of passes without a failure whose lower bound reaches `percent`: 35 for 90."""
     return str(requirements.count_passes_without_failure(percent / 100))
 
 
@@ -251,7 +251,7 @@ def mark(outcome: str, word: str | None = None) -> dict[str, object]:
 
     Args:
         outcome: the outcome.
-        word: text beside the shape; None for the usual word, empty for none but a label for screen readers.
+        word: text beside the shape; None for the usual word; empty to give that word to screen readers only.
     """
     label = OUTCOME_WORDS.get(outcome, outcome)
     return {"outcome": outcome, "word": label if word is None else word, "label": label}
@@ -279,7 +279,8 @@ def rate(value: Rate, kind: str = "") -> SafeString:
 
     Args:
         value: the rate.
-        kind: "wide" for a column of counts with three digits, "free" within a sentence, empty for the usual layout.
+        kind: "wide" for a column of counts with three digits, "free" within a sentence; empty to choose the usual or
+            the wide layout by the number of trials.
     """
     return mark_safe(render_to_string("_rate.html", _build_rate_context(value, kind)).strip())
 
@@ -308,7 +309,7 @@ def frozen_rate(row: Mapping[str, Any], kind: str = "") -> SafeString:
 
 @register.inclusion_tag("_retries.html")
 def retries(counts: Tally | RetryCounts, query: str = "") -> dict[str, object]:
-    """Show answers of 429 and 5xx, retries and back-off.
+    """Show the numbers of answers with status 429 and 5xx, the retries and the time of back-off.
 
     Args:
         counts: the counts.
@@ -335,12 +336,13 @@ def dots(counts: Mapping[str, int], failed_first: bool = False) -> dict[str, obj
     """
     first = ("fail", "infra", "pass") if failed_first else ("pass", "fail", "infra")
     order = (*first, "na", "cancelled", "running", "queued")
-    runs = [DotRun(name, counts[name]) for name in order if counts.get(name)]
-    label = ", ".join(f"{run.count:,} {OUTCOME_WORDS[run.outcome]}" for run in runs) or "no trials"
-    total = sum(run.count for run in runs)
+    groups = [DotGroup(name, counts[name]) for name in order if counts.get(name)]
+    label = ", ".join(f"{group.count:,} {OUTCOME_WORDS[group.outcome]}" for group in groups) or "no trials"
+    total = sum(group.count for group in groups)
     if total <= MAX_DOTS:
-        return {"lines": _split_into_lines(runs), "runs": [], "label": label}
-    return {"lines": [], "runs": [DotRun(run.outcome, 100 * run.count / total) for run in runs], "label": label}
+        return {"lines": _split_into_lines(groups), "shares": [], "label": label}
+    shares = [DotGroup(group.outcome, 100 * group.count / total) for group in groups]
+    return {"lines": [], "shares": shares, "label": label}
 
 
 @register.simple_block_tag
@@ -356,17 +358,17 @@ def empty_state(content: str, title: str, url: str = "", action: str = "") -> Sa
     return render_to_string("_empty.html", {"title": title, "text": content, "url": url, "action": action})
 
 
-def _split_into_lines(runs: list[DotRun]) -> list[list[DotRun]]:
-    """Return runs of equal outcomes, split into lines of 20 dots."""
-    lines: list[list[DotRun]] = [[]]
+def _split_into_lines(groups: list[DotGroup]) -> list[list[DotGroup]]:
+    """Split groups of dots into lines of 20 dots."""
+    lines: list[list[DotGroup]] = [[]]
     free_dots = DOTS_PER_LINE
-    for run in runs:
-        remaining_dots = int(run.count)
+    for group in groups:
+        remaining_dots = int(group.count)
         while remaining_dots:
             if not free_dots:
                 lines.append([])
                 free_dots = DOTS_PER_LINE
             count = min(remaining_dots, free_dots)
-            lines[-1].append(DotRun(run.outcome, count))
+            lines[-1].append(DotGroup(group.outcome, count))
             remaining_dots, free_dots = remaining_dots - count, free_dots - count
     return lines

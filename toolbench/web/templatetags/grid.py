@@ -42,10 +42,10 @@ def cell_title(cell: GridCell) -> str:
 
 @register.filter
 def cell_card(cell: GridCell, causes: CauseCounts) -> str:
-    """Return the lines of a cell's card below its rate.
+    """Return the lines that the card of a cell has below the rate.
 
     The lines are the whole name of the profile, trials by outcome, the most frequent cause, times and tokens, as far as
-    they are known. A cell with a note has the note after the profile.
+    they are known. For a cell with a note, they are only the profile and the note.
     """
     profile = f"Profile: {cell.profile}" if cell.profile else ""
     if cell.note:
@@ -84,7 +84,7 @@ def figure_title(value: MetricValue) -> str:
 
 @register.filter
 def cell_style(cell: GridCell) -> SafeString | str:
-    """Return the CSS custom properties of a cell; empty for a cell without a rate or its interval.
+    """Return the CSS custom properties of a cell; empty for a cell without a rate or an interval.
 
     The properties are the bounds of the interval, the share, the depth of the tint and, while trials are open, the
     percentage of trials that have ended. All are numbers.
@@ -107,7 +107,7 @@ def total_text(value: MetricValue | None) -> str:
 def sort_query(query: MatrixQuery, grid: Grid, key: str) -> str:
     """Return the query string that sorts by a column, largest first.
 
-    If the rows of the grid are sorted so already, it sorts them smallest first.
+    If the grid is already sorted so, the query string sorts it smallest first.
     """
     return f"?{query.query(sort=f'-{key}' if grid.sort == key else key)}"
 

@@ -9,8 +9,8 @@ register = template.Library()
 
 @register.simple_tag
 def new_launch_key() -> str:
-    """Return a new idempotency key, with which a form launches one run however often it is sent.
+    """Return a new idempotency key, with which a form launches one run however often the form is sent.
 
-    The form sends it as field `key`, or in the URL of its button (`toolbench/web/launch_keys.py`).
+    The form sends the key as field `key`, or in the URL of its button (`toolbench/web/launch_keys.py`).
     """
     return str(uuid4())
