@@ -13,7 +13,7 @@ from toolbench.lab.serving.aliases import find_gateway_url
 
 SHORTEN_HINT = "Send less text. Files do not count: import test cases as a file under Library, Test cases."
 FEWER_VALUES_HINT = "Choose fewer at once, and do the rest afterwards."
-_DJANGO_MESSAGE_END = " matches the given query."  # of `get_object_or_404`
+_DJANGO_MESSAGE_END = " matches the given query."  # end of the messages of `get_object_or_404`
 # Paths to which SDKs of OpenAI and Anthropic send requests if their base_url is this site instead of the gateway.
 _MODEL_API_PATH = re.compile(r"/(v1/|chat/completions$|responses$)")
 
@@ -35,7 +35,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Return 404 as a page with the reason, or for an address of a model API as JSON that names the gateway.
+    """Return 404 as a page with the reason or, for a path of a model API, as JSON that names the gateway.
 
     Django calls this view.
     """
@@ -50,7 +50,7 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def _find_reason(exception: Exception) -> str:
-    """Return the sentence of a 404; "" for an address without a view and for a message that Django wrote."""
+    """Return the reason for a 404; "" for a path without a view and for a message that Django wrote."""
     reason = exception.args[0] if exception.args else ""
     return reason if isinstance(reason, str) and not reason.endswith(_DJANGO_MESSAGE_END) else ""
 

@@ -9,8 +9,8 @@ from toolbench.web.rendering import render_page
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """Show the steps from a model to a decision, and the terms of the glossary, each with an anchor (GET /help/).
+    """Show the steps from a model to a decision, and the terms of the glossary (GET /help/).
 
-    The first name of a term is its anchor, so that other pages can link to it.
+    The first name of each term is its anchor, to which other pages can link.
     """
     return render_page(request, "glossary/show.html", {"sections": read_glossary()})

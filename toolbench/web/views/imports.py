@@ -19,7 +19,7 @@ from toolbench.web.requests import Action, find_user, record
 
 @require_safe
 def list_imports(request: HttpRequest) -> HttpResponse:
-    """Show imports that are under way, imported runs and imported histories (GET /imported/)."""
+    """Show open and lately refused imports, imported runs and imported histories (GET /imported/)."""
     context = {"jobs": get_listed_imports(), "lines": get_runs("imported"), "histories": get_histories()}
     return render_page(request, "imports/list.html", context)
 

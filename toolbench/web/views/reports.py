@@ -39,19 +39,19 @@ def download_bundle(request: HttpRequest, run_id: int) -> HttpResponseBase:
 
 @require_safe
 def download_inspect_logs(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """Return logs of Inspect AI (GET /runs/ID/inspect.zip); ?private=1 adds private cases."""
+    """Return a run as logs of Inspect AI (GET /runs/ID/inspect.zip); ?private=1 adds private cases."""
     return _stream_export(request, run_id, iter_log_zip, ("application/zip", f"toolbench-inspect-{run_id}.zip"))
 
 
 @require_safe
 def download_run_spans(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """Return the trials as spans of OTLP (GET /runs/ID/otlp.jsonl); ?private=1 adds private cases."""
+    """Return the trials of a run as OTLP spans (GET /runs/ID/otlp.jsonl); ?private=1 adds private cases."""
     return _stream_export(request, run_id, iter_run_lines, (JSON_LINES, f"toolbench-run-{run_id}.otlp.jsonl"))
 
 
 @require_safe
 def download_trial_spans(request: HttpRequest, trial_id: int) -> HttpResponse:
-    """Return the spans of one trial (GET /trials/ID/otlp.jsonl)."""
+    """Return the OTLP spans of one trial (GET /trials/ID/otlp.jsonl)."""
     try:
         line = render_trial_line(trial_id)
     except TrialNotFoundError as error:

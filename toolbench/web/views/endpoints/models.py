@@ -1,4 +1,4 @@
-"""Views of models: the list, one model with its actions, and the compatibility of all."""
+"""Views of models: the list, one model with its actions, and the probe results of all models."""
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse

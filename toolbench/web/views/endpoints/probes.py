@@ -28,7 +28,7 @@ def start(request: HttpRequest, model_id: int) -> HttpResponse:
 
 @require_POST
 def start_all(request: HttpRequest, provider_id: int) -> HttpResponse:
-    """Queue a conformance probe of every model of a provider; ask for confirmation before paid requests."""
+    """Queue conformance probes of the models of a provider; ask for confirmation before paid requests."""
     provider = get_object_or_404(Provider, pk=provider_id)
     try:
         probes = queue_probes(provider_id, confirmed_requests=parse_whole_number(request.POST.get("agreed", "")) or 0)

@@ -18,7 +18,7 @@ from toolbench.web.rendering import render_page
 from toolbench.web.requests import Action, record
 from toolbench.web.roles import Role, require_roles
 
-MAX_SHOWN_NAMES, MAX_SHOWN_CHARACTERS = 5, 80  # of names in a message
+MAX_SHOWN_NAMES, MAX_SHOWN_CHARACTERS = 5, 80  # names in a message; characters of each
 NOTHING_ADDED = (
     "No model was added: choose or enter one that is not added yet, with at most "
     f"{offered_models.MAX_MODEL_NAME_CHARACTERS} characters."
@@ -34,7 +34,7 @@ def list_providers(request: HttpRequest) -> HttpResponse:
 @require_roles(read=Role.OWNER, change=Role.OWNER)
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """Show the form, filled in from the URL; on POST, connect the provider and request its models."""
+    """Show the form, filled in from the URL; on POST, connect the provider and request its list of models."""
     if request.method != "POST":
         initial = ProviderForm(initial=request.GET.dict())
         return render_page(request, "providers/edit.html", {"form": initial, "line": None})
@@ -52,7 +52,7 @@ def create(request: HttpRequest) -> HttpResponse:
 @require_roles(change=Role.OWNER)
 @require_http_methods(["GET", "HEAD", "POST"])
 def show(request: HttpRequest, provider_id: int) -> HttpResponse:
-    """Show a provider with its form; on POST, save it, and request its models if the button says so."""
+    """Show a provider with its form; on POST, save it and, with the button `list`, request its models."""
     provider = get_object_or_404(Provider, pk=provider_id)
     is_submitted = request.method == "POST"
     form = ProviderForm(request.POST, provider=provider) if is_submitted else ProviderForm.from_provider(provider)
@@ -102,7 +102,11 @@ def choose_models(request: HttpRequest, provider_id: int) -> HttpResponse:
 
 
 def _add_models(request: HttpRequest, provider: Provider) -> bool:
-    """Add the models that the form names, with a message; return whether any was added and no name was refused."""
+    """Add the models that the form names, and show a message.
+
+    Returns:
+        True if at least one model was added and no name was refused.
+    """
     names = [*request.POST.getlist("name"), *request.POST.get("more", "").splitlines()]
     added = offered_models.add_models(provider.pk, names)
     missing = offered_models.list_missing_names(provider.pk, names)
@@ -116,13 +120,13 @@ def _add_models(request: HttpRequest, provider: Provider) -> bool:
 
 
 def _describe_missing_names(names: Sequence[str]) -> str:
-    """Return the sentence about names that were not added beside others; it quotes the first ones."""
+    """Return the message about names that were not added although others were; it quotes the first names."""
     shown = ", ".join(name[:MAX_SHOWN_CHARACTERS] for name in names[:MAX_SHOWN_NAMES])
     return f"{len(names)} not added, since the provider cannot have a model of this name: {shown}"
 
 
 def _connect_provider(request: HttpRequest, settings: connect.ConnectionSettings) -> Provider:
-    """Connect a provider and record whether it is new."""
+    """Connect a provider and add this to the audit list."""
     before = connect.find_connected(settings)
     provider = connect.connect_provider(settings)
     _record_provider(request, settings, before, provider)
@@ -130,9 +134,10 @@ def _connect_provider(request: HttpRequest, settings: connect.ConnectionSettings
 
 
 def _save_provider(request: HttpRequest, provider: Provider, form: ProviderForm) -> bool:
-    """Save the settings of a valid form, with a message; return False, with errors in the form, if they are refused.
+    """Save the settings of a valid form, and show a message. The settings apply from the next trial on.
 
-    Changes apply from the next trial on.
+    Returns:
+        False if the settings are refused; the form then has the errors.
     """
     try:
         settings = form.build_connection()
@@ -153,6 +158,6 @@ def _render_provider(request: HttpRequest, provider_id: int, form: ProviderForm)
 def _record_provider(
     request: HttpRequest, settings: connect.ConnectionSettings, before: Provider | None, provider: Provider
 ) -> None:
-    """Add the change of a provider and changes of its secrets, header values included, to the audit list."""
+    """Add to the audit list that a provider was saved, and which changes of its secrets were made."""
     for action in connect.list_save_actions(settings, before, provider):
         record(request, action, f"provider {provider.name}", reverse("provider", args=[provider.pk]))

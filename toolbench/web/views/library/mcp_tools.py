@@ -29,7 +29,7 @@ def choose(request: HttpRequest) -> HttpResponse:
 
 
 def _fill_case(request: HttpRequest) -> HttpResponse:
-    """Show the form of a test case or conversation with the chosen tools.
+    """Show the form of a test case or of a conversation with the chosen tools.
 
     If no tool is chosen or one cannot be read, show the form for the same server again, with the error.
     """

@@ -31,7 +31,7 @@ def edit(request: HttpRequest, model_id: int) -> HttpResponse:
 
 
 def _get_page_or_404(request: HttpRequest, model_id: int) -> ModelSettingsPage:
-    """Return the page of a model, with the difference of the versions ?old= and ?new=."""
+    """Return the page of a model, with the difference between the versions ?old= and ?new=."""
     old, new = (parse_whole_number(request.GET.get(name, "")) for name in ("old", "new"))
     try:
         return get_model_settings(model_id, old, new)

@@ -21,7 +21,7 @@ def show(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """Show the form of a new preset, filled in from the preset ?copy=; on POST, save it."""
+    """Show the form of a new preset, filled in from the preset named by ?copy=; on POST, save it."""
     return create_entry(request, _KIND)
 
 

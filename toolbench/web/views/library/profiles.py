@@ -19,7 +19,7 @@ def list_profiles(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """Show the form of a new profile, filled in from the profile ?copy=; on POST, save it."""
+    """Show the form of a new profile, filled in from the profile named by ?copy=; on POST, save it."""
     return create_entry(request, _KIND)
 
 

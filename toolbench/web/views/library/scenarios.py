@@ -15,7 +15,7 @@ def list_scenarios(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def show(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show an instance of a scenario for ?seed= and ?version=; without a seed, in the published wording."""
+    """Show the instance of a scenario for ?seed= and ?version=; without a seed, the published wording."""
     try:
         page = get_scenario_page(slug, request.GET.get("seed", ""), request.GET.get("version", ""))
     except KeyError:

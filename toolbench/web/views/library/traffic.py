@@ -15,7 +15,7 @@ from toolbench.web.requests import Action, record, redirect_refused
 
 @require_safe
 def list_drafts(request: HttpRequest) -> HttpResponse:
-    """Show the drafts of ?state=, by default the open ones, 100 a page (GET /cases/drafts/?state=&page=)."""
+    """Show a page of the drafts in ?state=, by default the open ones (GET /cases/drafts/?state=&page=)."""
     page = get_draft_page(request.GET.get("state", ""), parse_whole_number(request.GET.get("page", "")) or 1)
     return render_page(request, "cases/drafts.html", {"page": page, "form": TrafficForm(), "result": None})
 

@@ -27,7 +27,7 @@ def rejudge(request: HttpRequest, run_id: int) -> HttpResponse:
 
 @require_safe
 def list_judgements(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Show the trials whose outcome has changed (GET /runs/ID/judgements/)."""
+    """Show trials whose current outcome differs from the first one (GET /runs/ID/judgements/)."""
     run = get_object_or_404(Run, pk=run_id, deleted_at=None)
     context = {
         "run": run,

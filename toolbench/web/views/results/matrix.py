@@ -25,7 +25,7 @@ CHOICES: dict[str, object] = {
     "metrics": tuple(METRICS.values()),
     "views": VIEWS,
     "row_columns": tuple(ROW_COLUMNS.values()),
-    "base": "",  # path of the matrix in links of a grid on another page
+    "base": "",  # path in links to the matrix: empty on the page of the matrix itself; the run page sets it
 }
 PUBLISHED_VIEWS = {name: label for name, label in VIEWS.items() if name != "strategy"}  # the snapshot has one strategy
 
@@ -47,7 +47,7 @@ def show(request: HttpRequest) -> HttpResponse:
 
 
 def _show_published(request: HttpRequest, query: MatrixQuery) -> HttpResponse:
-    """Show the published snapshot, as a grid or as bars; a view that it lacks is replaced by the first one."""
+    """Show the published snapshot as a grid or as bars; use the default view for one that it lacks."""
     if query.view not in PUBLISHED_VIEWS:
         query = replace(query, view="")
     published = get_published_matrix(query.target)

@@ -17,7 +17,7 @@ from toolbench.web.rendering import render_page
 def show(request: HttpRequest) -> HttpResponse:
     """Show the recommendations of ?scope= or ?run=; by default, the published ones.
 
-    ?scope= is published, real, runs or demo.
+    ?scope= is published, real or demo.
     """
     query = DecideQuery.from_query(request.GET)
     is_published = request.GET.get("scope", PUBLISHED_SCOPE) == PUBLISHED_SCOPE and not query.runs

@@ -77,7 +77,7 @@ def export(request: HttpRequest, record_id: int, file_format: str) -> HttpRespon
 
 @require_POST
 def act(request: HttpRequest, record_id: int) -> HttpResponse:
-    """Launch the confirmation, or save its result. Paid requests must be confirmed first."""
+    """Launch the confirmation run, or save its result. Paid requests must be confirmed first."""
     record = _get_record_or_404(record_id)
     url = reverse("record", args=[record.pk])
     try:
@@ -93,7 +93,7 @@ def act(request: HttpRequest, record_id: int) -> HttpResponse:
 
 
 def _run_action(record: DecisionRecord, values: QueryDict, owner: User | None) -> str:
-    """Save the result of the confirmation, or launch it, and return a sentence about the action.
+    """Save the result of the confirmation run, or launch it, and return a sentence about the action.
 
     Raises:
         NewTrialsError: the action is not possible.
