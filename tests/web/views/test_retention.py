@@ -38,7 +38,7 @@ def test_retention_page_preview_counts_trials_of_entered_rules(owner_client: Cli
 def test_retention_page_saves_rules_with_audit_entry(owner_client: Client) -> None:
     response = owner_client.post("/settings/retention/", {"passed": "30", "failed": ""}, follow=True)
     page = read_html(response)
-    assert "The scheduler removes what is due within a minute." in page
+    assert "Within a minute, the scheduler removes what is due." in page
     assert 'value="30"' in page
     assert RetentionRule.objects.get().days == 30
     assert AuditEntry.objects.get().subject == "rules of retention"

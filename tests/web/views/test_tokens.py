@@ -59,6 +59,6 @@ def test_tokens_page_revokes_token_only_for_its_user(owner_client: Client, clien
     client.force_login(User.objects.create(username="ana", is_superuser=True))
     assert "You have no such token" in read_html(client.post(f"/settings/tokens/{token.pk}/revoke/", follow=True))
     page = read_html(owner_client.post(f"/settings/tokens/{token.pk}/revoke/", follow=True))
-    assert "Its next request is refused" in page
+    assert "Requests with it are refused from now on" in page
     assert "no such token" in read_html(owner_client.post(f"/settings/tokens/{token.pk}/revoke/", follow=True))
     assert AuditEntry.objects.order_by("pk").values_list("action", flat=True).last() == "revoked"

@@ -64,7 +64,7 @@ def show_audit(request: HttpRequest) -> HttpResponse:
 def _render_people(
     request: HttpRequest, *, invited: User | None = None, token: str = "", error: str = "", status: int = 200
 ) -> HttpResponse:
-    """Render the accounts; `token` is for a new sign-in link of `invited`, "" for none."""
+    """Render the accounts and, with a `token`, the new sign-in link of `invited`."""
     link = build_link(request, reverse("sign-in-link", args=[token])) if token else ""
     typed = {"name": request.POST.get("name", ""), "role": request.POST.get("role", Role.VIEWER)} if error else {}
     context = {

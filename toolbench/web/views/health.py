@@ -52,8 +52,8 @@ def show_metrics(request: HttpRequest) -> HttpResponse:
 def _may_read_metrics(request: HttpRequest) -> bool:
     """Return whether a request may read metrics.
 
-    This needs a token with the scope read or, without a token, a request from this machine to a site without a public
-    address. A request with forwarding headers does not count as one from this machine, because a proxy sent it.
+    The request needs a token with the scope read. Without a token, it must come from this machine, and the site must
+    have no public address. A request with forwarding headers does not come from this machine: a proxy passed it on.
     """
     kind, _, secret = request.headers.get("Authorization", "").partition(" ")
     if kind:

@@ -1,4 +1,4 @@
-"""View of the retention of bodies: the rules, a dry run of them, and saving them."""
+"""View that shows the retention rules of bodies, previews the effect of other rules, and saves rules."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -35,7 +35,7 @@ def _render(request: HttpRequest, page: RetentionPage, *, needs_confirmation: bo
 
 
 def _save(request: HttpRequest) -> HttpResponse:
-    """Save the sent rules; show the page if one is invalid or their effect is not confirmed."""
+    """Save the rules of the form; show them again if one is invalid or their effect must be confirmed."""
     typed = request.POST.dict()
     page = get_retention_page(typed)
     if page.has_errors:
@@ -44,5 +44,5 @@ def _save(request: HttpRequest) -> HttpResponse:
         return _render(request, page, needs_confirmation=True)
     save_retention_policy(parse_retention_policy(typed))
     record(request, Action.CHANGED, "rules of retention", reverse("retention"))
-    messages.success(request, "Rules saved. The scheduler removes what is due within a minute.")
+    messages.success(request, "Rules saved. Within a minute, the scheduler removes what is due.")
     return redirect("retention")

@@ -38,7 +38,7 @@ MAX_PAGE = 1_000_000
 
 @require_safe
 def list_runs(request: HttpRequest, kind: Kind = "own") -> HttpResponse:
-    """Show one page of the runs of a kind, of all labels or of ?label= (GET /runs/?label=&page=)."""
+    """Show one page of the runs of a kind, or only of those with ?label= (GET /runs/?label=&page=)."""
     page = parse_whole_number(request.GET.get("page", ""), minimum=1, maximum=MAX_PAGE) or 1
     runs = get_run_list(kind, label=request.GET.get("label", ""), page=page)
     return render_page(request, "runs/list.html", {"runs": runs, "simulated": kind == "simulated"})
@@ -63,9 +63,10 @@ def act_on_several(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @redirect_to_short_address
 def create(request: HttpRequest) -> HttpResponse:
-    """Show the form with its estimate, whole or in part; on POST, start the run or show the errors.
+    """Show the form of a new run with an estimate, for htmx only the latter; on POST, start the run.
 
-    A POST to ?start=one starts a run with one trial of each cell.
+    If the form has errors or paid requests must be confirmed, no run starts and the form is shown. A POST to ?start=one
+    starts a run with one trial of each cell.
     """
     form_data = request.POST or (LaunchForm.add_defaults(request.GET) if PLAN_FIELDS & request.GET.keys() else None)
     form = LaunchForm(get_launch_choices(), form_data)
@@ -126,7 +127,7 @@ def _get_context_outside_live_part(request: HttpRequest, page: RunPage) -> dict[
 @require_roles(read=Role.OPERATOR)
 @require_safe
 def ask_repeat(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Ask before a run is repeated, with its trials and an estimate (GET /runs/ID/repeat/?kind=aa)."""
+    """Ask for confirmation before a run is repeated; ?kind=aa is an A/A repeat (GET /runs/ID/repeat/)."""
     try:
         page = get_repeat_page(run_id, for_noise=request.GET.get("kind") == "aa")
     except Run.DoesNotExist:
@@ -151,7 +152,7 @@ def act(request: HttpRequest, run_id: int) -> HttpResponse:
 
 
 def _execute(request: HttpRequest, run_id: int, action: RunAction) -> ActionResult:
-    """Execute and announce an action, once for each launch key if its button has one."""
+    """Execute and announce an action; a repeated request with the same idempotency key does neither."""
     with use_form_key(request) as launch_key:
         if launch_key.run is not None:
             return ActionResult("", launch_key.run.pk)

@@ -1,4 +1,4 @@
-"""Views of schedules, of their alert rules and of the messages of these rules."""
+"""Views of schedules, of alert rules and of the messages that alert rules send."""
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
@@ -28,7 +28,7 @@ def list_schedules(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """Show the form for the plan of ?run= or for a plan in the parameters; on POST, save the schedule."""
+    """Show the form for the plan of ?run= or of the other URL parameters; on POST, save the schedule."""
     if (source := _find_source(request)) is None:
         return _redirect_to_plan(request)
     new = get_new_schedule(source)
@@ -62,7 +62,7 @@ def _find_source(request: HttpRequest) -> Run | RunRequest | None:
 
 
 def _redirect_to_plan(request: HttpRequest) -> HttpResponse:
-    """Redirect to the page for a new run with the same parameters, or without them if they are too long."""
+    """Redirect to the page for a new run, with the same parameters unless the URL would be too long."""
     url = f"{reverse('run-new')}?{request.GET.urlencode()}"
     return redirect(url if len(url) <= MAX_URL_REDIRECT_LENGTH else "run-new")
 
@@ -97,7 +97,7 @@ def act(request: HttpRequest, schedule_id: int) -> HttpResponse:
 
 @require_POST
 def add_rule(request: HttpRequest) -> HttpResponse:
-    """Add an alert rule for a schedule, or for all runs; on errors, show its page with the values that were sent."""
+    """Add an alert rule for a schedule or for all runs; on errors, show the form again with its values."""
     form = RuleForm(request.POST)
     is_valid, schedule_id = form.is_valid(), form.cleaned_data.get("schedule")
     schedule = get_object_or_404(Schedule, pk=schedule_id) if schedule_id else None
@@ -155,7 +155,8 @@ def _announce(
 ) -> None:
     """Show the result of an action and add it to the audit list.
 
-    `name` is what was changed, "" for the schedule. The entry links to the page of the schedule, if there is one.
+    `name` is the name of what was changed; "" stands for the schedule. The entry in the list links to the page of the
+    schedule or, if there is no schedule, to the list of schedules.
     """
     messages.success(request, sentence)
     has_page = schedule is not None and schedule.pk is not None  # a deleted schedule has no primary key

@@ -30,22 +30,22 @@ def show(request: HttpRequest) -> HttpResponse:
     """Show the matches of ?q=, as a page or, for htmx, in the palette; without it, all commands and pages."""
     text = request.GET.get("q", "")
     label_part = text.strip().lower()
-    page_groups = _find_pages(request, label_part)
+    page_groups = _find_commands_and_pages(request, label_part)
     first_groups = tuple(group for group in page_groups if _has_label_start(group, label_part))
-    # A text that begins the name of a page most often means the page, so pages then come before commands.
+    # A text with which the label of a page begins most often means the page, so pages then come before commands.
     groups = (*first_groups[::-1], *search_site(text), *(group for group in page_groups if group not in first_groups))
     return render_page(request, "search/show.html", {"q": text, "groups": groups}, part="found")
 
 
 def _has_label_start(group: HitGroup, text: str) -> bool:
-    """Return whether a label of the group begins with the text, which is not empty."""
+    """Return whether a label of the group begins with the text; False for an empty text."""
     return bool(text) and any(hit.label.lower().startswith(text) for hit in group.hits)
 
 
-def _find_pages(request: HttpRequest, text: str) -> tuple[HitGroup, ...]:
-    """Return the groups of commands and of pages whose labels contain the text.
+def _find_commands_and_pages(request: HttpRequest, text: str) -> tuple[HitGroup, ...]:
+    """Return the groups of commands and of pages whose labels contain a text in lower case.
 
-    Commands that the user's role does not allow, and a group without a match, are left out.
+    Commands that the user's role does not allow and groups without a match are left out.
     """
     pages = {section.label: Hit(section.label, section.url) for section in SECTIONS}
     pages |= {tab.label: Hit(tab.label, tab.url, section.label) for section in SECTIONS for tab in section.tabs}

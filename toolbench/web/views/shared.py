@@ -43,7 +43,7 @@ def show(request: HttpRequest, token: str) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def list_links(request: HttpRequest) -> HttpResponse:
-    """Show the valid links of the user, for an owner those of all users; on POST, create one."""
+    """Show the valid links of the user, for an owner those of all users; on POST, create a link."""
     if request.method != "POST":
         return _render_links(request)
     try:
@@ -82,7 +82,7 @@ def _create_link(request: HttpRequest) -> ShareLink:
     """Create the link that the sent form describes.
 
     Raises:
-        InvalidFieldsError: a field is not valid, or its subject cannot be shared.
+        InvalidFieldsError: a field is not valid, or the run, comparison or trial cannot be shared.
     """
     user = find_user(request)
     assert user is not None

@@ -32,7 +32,7 @@ YEAR_SECONDS = 60 * 60 * 24 * 365
 @login_not_required
 @require_GET
 def show(request: HttpRequest) -> HttpResponse:
-    """Show how to get a sign-in link; store the page of ?next= in a cookie until a link is used."""
+    """Show how to get a sign-in link; store ?next= in a cookie for SIGN_IN_HOURS or until a link is used."""
     response = render(request, "sign_in/show.html", {"hours": settings.SIGN_IN_HOURS, "spent": False})
     if next_url := choose_local_path(request.GET.get("next", ""), ""):
         age = settings.SIGN_IN_HOURS * 3600
@@ -48,8 +48,8 @@ def show(request: HttpRequest) -> HttpResponse:
 def follow(request: HttpRequest, token: str) -> HttpResponse:
     """Redeem a sign-in link.
 
-    A GET by a person redeems it. Any other GET and a HEAD, such as those of mail programs, get a page whose button
-    redeems it with a POST. A browser that is signed in does not use up the link.
+    A GET by a person or a POST redeems the link. Any other GET and each HEAD, such as those of mail programs, get a
+    page whose button sends the POST. A browser that is signed in is redirected without redeeming the link.
     """
     if request.user.is_authenticated:
         return _redirect_to_requested_page(request)
@@ -93,7 +93,7 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 @require_roles(change=Role.VIEWER)
 @require_POST
 def choose_theme(request: HttpRequest) -> HttpResponse:
-    """Set the theme and redirect to the page of the form; replace an unknown theme by "system"."""
+    """Set the theme, "system" for an unknown one, and redirect to the path in the field `next`."""
     theme = request.POST.get("theme", "system")
     response = HttpResponseRedirect(choose_local_path(request.POST.get("next", "")))
     response.set_cookie("theme", theme if theme in THEMES else "system", max_age=YEAR_SECONDS, samesite="Lax")

@@ -51,7 +51,7 @@ def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
         messages.error(request, str(error))
     else:
         record(request, Action.REVOKED, f"token {token}", reverse("tokens"))
-        messages.success(request, f"Revoked: {token}. Its next request is refused.")
+        messages.success(request, f"Revoked: {token}. Requests with it are refused from now on.")
     return redirect("tokens")
 
 

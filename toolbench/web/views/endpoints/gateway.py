@@ -79,7 +79,7 @@ def promote(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def roll_back(request: HttpRequest, alias_id: int) -> HttpResponse:
-    """Give an alias the settings of the binding in the field `binding`."""
+    """Give an alias the settings of the binding whose id is in the field `binding`."""
     alias = get_object_or_404(ModelAlias, pk=alias_id)
     binding_id = parse_whole_number(request.POST.get("binding", "")) or 0
     try:
@@ -94,7 +94,7 @@ def roll_back(request: HttpRequest, alias_id: int) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def delete(request: HttpRequest, alias_id: int) -> HttpResponse:
-    """Ask for confirmation; on POST, delete the alias with its history. Its traces are kept."""
+    """Ask for confirmation; on POST, delete the alias with its bindings. Its traces are kept."""
     alias = get_object_or_404(ModelAlias, pk=alias_id)
     if request.method != "POST":
         return render_page(

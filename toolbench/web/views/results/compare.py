@@ -1,4 +1,4 @@
-"""Views of the comparison of sides with a baseline, and its export."""
+"""Views of the comparison of sides with a baseline, and of its export."""
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe

@@ -47,7 +47,7 @@ def show(request: HttpRequest) -> HttpResponse:
 
 
 def _show_published(request: HttpRequest, query: MatrixQuery) -> HttpResponse:
-    """Show the published snapshot as a grid or as bars; use the default view for one that it lacks."""
+    """Show the published snapshot as a grid or as bars; a view that the snapshot lacks becomes the default one."""
     if query.view not in PUBLISHED_VIEWS:
         query = replace(query, view="")
     published = get_published_matrix(query.target)

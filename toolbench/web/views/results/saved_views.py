@@ -12,7 +12,7 @@ from toolbench.web.roles import Role, require_roles
 @require_roles(change=Role.VIEWER)
 @require_POST
 def save(request: HttpRequest) -> HttpResponse:
-    """Save the page at the form's address under the form's name, and redirect to that page."""
+    """Save the page in the field `address` under the name in the field `name`; redirect to the page."""
     address, user = request.POST.get("address", ""), find_user(request)
     assert user is not None
     url = choose_local_path(address, "/matrix/")
@@ -29,7 +29,7 @@ def save(request: HttpRequest) -> HttpResponse:
 @require_roles(change=Role.VIEWER)
 @require_POST
 def delete(request: HttpRequest, view_id: int) -> HttpResponse:
-    """Delete a saved view, and redirect to the page at the form's address."""
+    """Delete a saved view and redirect to the page in the field `address`."""
     user = find_user(request)
     assert user is not None
     try:

@@ -15,7 +15,7 @@ _STEP_NOT_FOUND = "There is no such step; its run may have been deleted."
 
 @require_safe
 def show(request: HttpRequest, step_id: int, side: str) -> HttpResponse:
-    """Show a page of the bytes (GET /steps/<id>/<request|response>/?page=)."""
+    """Show a page of the bytes of one side (GET /steps/<id>/<request|response>/?page=)."""
     try:
         page = get_bytes_page(step_id, side, parse_whole_number(request.GET.get("page", "")) or 1)
     except Step.DoesNotExist:

@@ -89,7 +89,7 @@ def show(request: HttpRequest, trial_id: int) -> HttpResponse:
 
 @require_POST
 def save_verdict(request: HttpRequest, trial_id: int) -> HttpResponse:
-    """Save a human verdict beside that of the judge; redirect to the field `next` or to the trial."""
+    """Save a human verdict beside that of the judge; redirect to the path in `next`, or else to the trial."""
     url = reverse("trial", args=[trial_id])
     next_url = choose_local_path(request.POST.get("next", ""), url)
     verdict, reason = request.POST.get("verdict", ""), request.POST.get("reason", "")
@@ -106,7 +106,7 @@ def save_verdict(request: HttpRequest, trial_id: int) -> HttpResponse:
 
 @require_POST
 def save_note(request: HttpRequest, trial_id: int) -> HttpResponse:
-    """Save the label and the note of a trial; redirect to the field `next`, or without it to the trial."""
+    """Save the label and the note of a trial; redirect to the path in `next`, or else to the trial."""
     url = reverse("trial", args=[trial_id])
     next_url = choose_local_path(request.POST.get("next", ""), url)
     label, note = (request.POST.get(name, "") for name in ("label", "note"))
@@ -122,6 +122,6 @@ def save_note(request: HttpRequest, trial_id: int) -> HttpResponse:
 
 
 def _find_shown_texts(request: HttpRequest) -> tuple[str, str] | None:
-    """Return the label and the note that the form showed when it was opened; None if it does not send them."""
+    """Return the label and the note that the form showed when it was opened; None if the form lacks them."""
     label, note = (request.POST.get(name) for name in ("read_label", "read_note"))
     return None if label is None or note is None else (label, note)

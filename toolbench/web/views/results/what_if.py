@@ -17,8 +17,8 @@ from toolbench.web.roles import Role, require_roles
 def show(request: HttpRequest) -> HttpResponse:
     """Show the replay of ?trial=, ?cell= or ?run= with the settings of the URL.
 
-    With ?ablate=1, also show the results without each transform and repair, and without all of them, unless the replays
-    would be too many.
+    With ?ablate=1, also show the results without each single transform or repair, and without all of them. If these are
+    too many replays, a sentence says so instead.
     """
     try:
         scope = ReplayScope.from_query(request.GET)
