@@ -16,7 +16,10 @@ warm_up.prepare_pages()
 
 
 def prepare_application() -> WSGIHandler:
-    """Return the application after computing the result pages once. gunicorn calls it in its worker."""
+    """Compute the result pages once and return the application.
+
+    gunicorn calls this function in its worker.
+    """
     warm_up.prepare_results()
     freeze_loaded_objects()
     return application

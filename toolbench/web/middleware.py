@@ -1,4 +1,4 @@
-"""Middleware: request ids, redirects to the sign-in page, status 404 for a missing row, and a page for status 405."""
+"""Middleware: request ids, the redirect to the sign-in page, 404 for missing rows, a page for 405."""
 
 import logging
 import re
@@ -31,8 +31,8 @@ logger = logging.getLogger(__name__)
 def identify_request(get_response: GetResponse) -> GetResponse:
     """Return middleware that gives each request an id, for its response and for log lines.
 
-    The id in the header X-Request-ID, such as one from a proxy, is used if it matches _REQUEST_ID. For each request, one
-    line is logged at level INFO. The line has the URL name of the page instead of the path, since a path may contain
+    An id in the header X-Request-ID, such as one from a proxy, is used if it matches _REQUEST_ID. At level INFO, one
+    line is logged for each request. The line has the URL name of the page instead of the path, since a path may contain
     the token of a sign-in link or share link.
     """
 
@@ -83,7 +83,7 @@ def explain_not_allowed(get_response: GetResponse) -> GetResponse:
 
 
 class MissingRowMiddleware:
-    """Middleware that answers 404 if a view needs a database row that does not exist, such as a deleted one."""
+    """Middleware that answers 404 if a view needs a database row that does not exist."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self._get_response = get_response

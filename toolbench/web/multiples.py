@@ -97,7 +97,7 @@ def _build_multiple(line: TrendLine, measure: str, top: float) -> Multiple:
 
 
 def _format_label(value: float) -> str:
-    """Return the number with thousands separators, and without an exponent or zeros at the end of its fraction."""
+    """Return the number with thousands separators, without an exponent or trailing zeros in the fraction."""
     return f"{value:,.10f}".rstrip("0").rstrip(".")
 
 

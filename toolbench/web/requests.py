@@ -1,4 +1,4 @@
-"""Functions for requests: find the user, record an action, refuse a form, check a redirect target, build a link."""
+"""Functions that read a request or answer it: user, audit list, refused forms, redirects and links."""
 
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address

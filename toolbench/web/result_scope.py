@@ -198,7 +198,10 @@ def link_other_scopes(trial_filter: TrialFilter) -> tuple[OtherScope, ...]:
 
 
 def list_compare_scopes(query: CompareQuery) -> tuple[ScopeLink, ...]:
-    """Return the scope links of the comparison; sides that all name runs or configurations have their own link."""
+    """Return the scope links of the comparison.
+
+    If all sides name runs or configurations, these have a link of their own.
+    """
     sides_with_runs = [side for side in query.sides if any(axis in side for axis in RUN_AXES)]
     has_only_runs = len(sides_with_runs) == len(query.sides)
     current = PUBLISHED if query.is_published else "" if has_only_runs else SIMULATED if query.demo else REAL

@@ -1,4 +1,4 @@
-"""Template context of the timeline and the views of a trial, which the trial page and the playground show."""
+"""Template context of a trial's timeline and views, for the trial page and the playground."""
 
 from django.http import HttpRequest, HttpResponse
 

@@ -12,12 +12,12 @@ from toolbench.installation import ASSETS
 
 logger = logging.getLogger(__name__)
 
-# Names of the URLs of pages whose figures stay in memory while the sums of all ended runs do not change.
+# URL names of pages whose figures stay in memory until the sums over all ended runs change.
 CACHED_PAGES = ("matrix", "decide", "compare", "latency", "failures")
 
 
 def prepare_pages() -> None:
-    """Import all views, build the table that `reverse` uses, and compile all templates."""
+    """Import all views, build the table that `reverse` uses, and compile all HTML templates."""
     get_resolver().url_patterns  # noqa: B018 (imports the views)
     reverse("first")
     folder = ASSETS / "templates"

@@ -79,23 +79,23 @@ def difference(compared: RateComparison) -> dict[str, object]:
 
     If there is no difference, show why.
     """
-    estimate = compared.difference
+    shown_difference = compared.difference
     return {
         "compared": compared,
-        "axis": _build_axis(estimate),
-        "label": _describe_bar(compared, estimate) if estimate else "",
+        "axis": _build_axis(shown_difference),
+        "label": _describe_bar(compared, shown_difference) if shown_difference else "",
     }
 
 
-def _describe_bar(compared: RateComparison, estimate: Difference) -> str:
-    qualifiers = "anytime-valid " * compared.sequential + "simultaneous " * (estimate.comparisons > 1)
-    interval = f"{points(estimate.low)} to {points(estimate.high)} points"
+def _describe_bar(compared: RateComparison, shown_difference: Difference) -> str:
+    qualifiers = "anytime-valid " * compared.sequential + "simultaneous " * (shown_difference.comparisons > 1)
+    interval = f"{points(shown_difference.low)} to {points(shown_difference.high)} points"
     return f"{qualifiers}95\u00a0% interval {interval}; the line is at a difference of 0"
 
 
-def _build_axis(estimate: Difference | None) -> dict[str, str]:
-    """Return the positions of both bounds and of the difference, in percent of the axis; {} without a difference."""
-    if estimate is None:
+def _build_axis(shown_difference: Difference | None) -> dict[str, str]:
+    """Return the positions of the difference and its bounds in percent of the axis; {} for None."""
+    if shown_difference is None:
         return {}
-    shares = {"low": estimate.low, "value": estimate.value, "high": estimate.high}
+    shares = {"low": shown_difference.low, "value": shown_difference.value, "high": shown_difference.high}
     return {name: format_rounded(50 + 50 * share, 1) for name, share in shares.items()}

@@ -158,7 +158,7 @@ def title_of(name: str) -> str:
 
 @register.filter
 def code_parts(text: str) -> list[str]:
-    """Return the parts of a text, alternately plain text and code, which stands between backticks in the text."""
+    """Return the parts of a text: alternately plain text and the code that was between backticks."""
     return re.split(r"`([^`]+)`", text)
 
 
@@ -206,7 +206,7 @@ def quantile_value(value: Quantile) -> str:
 
 @register.filter
 def quantile_bounds(value: Quantile) -> str:
-    """Return the bounds of a quantile in seconds, such as 7.6–9.6 or 9.1–open; "open" if both are open."""
+    """Return the bounds of a quantile in seconds, such as 7.6–9.6 or 9.1–open; "open" for two open ones."""
     return render_quantile_bounds(value)[1:].partition(", ")[0].replace(" – ", "–")
 
 
@@ -241,7 +241,7 @@ def answers_needed(percent: int) -> str:
 
 @register.simple_tag
 def passes_needed(percent: int) -> str:
-    """Return the smallest number of passes without a failure whose lower bound reaches `percent`: 35 for 90."""
+    """Return how many passes without a failure bring the lower bound to `percent`: 35 for 90."""
     return str(requirements.count_passes_without_failure(percent / 100))
 
 

@@ -1,4 +1,4 @@
-"""Template tags for commands and log files, which differ between a checkout of the project and an installed wheel."""
+"""Template tags for command lines and log paths, which differ between a checkout and an installed wheel."""
 
 from django import template
 
