@@ -102,11 +102,7 @@ def choose_models(request: HttpRequest, provider_id: int) -> HttpResponse:
 
 
 def _add_models(request: HttpRequest, provider: Provider) -> bool:
-    """Add the models that the form names, and show a message.
-
-    Returns:
-        True if at least one model was added and no name was refused.
-    """
+    """Add the models that the form names, and show a message; return False if none or not all are added."""
     names = [*request.POST.getlist("name"), *request.POST.get("more", "").splitlines()]
     added = offered_models.add_models(provider.pk, names)
     missing = offered_models.list_missing_names(provider.pk, names)
