@@ -272,5 +272,7 @@ def test_trace_page_says_why_no_draft_is_possible(
     owner_client: Client, fields: dict[str, object], sentence: str
 ) -> None:
     trace = make_gateway_trace(**fields)
-    assert sentence in read_html(owner_client.post(f"/gateway/traces/{trace.pk}/draft/", follow=True))
+    response = owner_client.post(f"/gateway/traces/{trace.pk}/draft/", follow=True)
+    assert sentence in read_html(response)
+    assert response.redirect_chain == [(f"/gateway/traces/{trace.pk}/", 302)]
     assert not TrafficDraft.objects.exists()

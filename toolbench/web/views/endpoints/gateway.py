@@ -134,11 +134,12 @@ def make_draft(request: HttpRequest, trace_id: int) -> HttpResponse:
     trace = get_object_or_404(GatewayTrace, pk=trace_id)
     try:
         result = import_traffic(build_traffic_line(trace), f"trace {trace.pk} of the gateway")
+        if result.skipped:
+            raise NoDraftError(" ".join(f"No draft was made: {group.reason}." for group in result.skipped))
     except NoDraftError as error:
         messages.error(request, str(error))
         return redirect("gateway-trace", trace.pk)
-    reasons = " ".join(f"No draft was made: {group.reason}." for group in result.skipped)
-    messages.success(request, reasons or ("A draft was made." if result.added else "This request is a draft already."))
+    messages.success(request, "A draft was made." if result.added else "This request is a draft already.")
     if result.added:
         record(request, Action.ADDED, f"draft of a test case from trace {trace.pk}", reverse("case-drafts"))
     return redirect("case-drafts")
