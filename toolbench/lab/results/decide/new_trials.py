@@ -1,6 +1,6 @@
 """New trials of measured configurations: the same settings on new instances and seeds."""
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
 from django.contrib.postgres.expressions import ArraySubquery
@@ -53,20 +53,7 @@ def build_new_trials_request(trials_request: NewTrialsRequest, *, title: str, pu
     measured_configs = RunConfig.objects.select_related("run").annotate(tried_versions=ArraySubquery(cells))
     configs_by_id = measured_configs.in_bulk(trials_request.config_ids)
     configs = [config for pk in trials_request.config_ids if (config := configs_by_id.get(pk)) and config.model_id]
-    if len(configs) != len(trials_request.config_ids):
-        raise NewTrialsError(
-            "This configuration cannot be tried again: its model was deleted, or its run was imported from elsewhere."
-        )
-    if any(config.run.purpose == Run.PLAYGROUND for config in configs):
-        raise NewTrialsError(
-            "Results leave out runs of the playground. Save the conversation as a test case, run it and decide on that "
-            "run."
-        )
-    if len({(config.tool_use_mode, config.run.instance_kind) for config in configs}) > 1:
-        raise NewTrialsError(
-            "These configurations differ in tool-use mode or instance kind, so one run cannot try all of them. Start a "
-            "run for each and decide again."
-        )
+    _check_configs(configs, len(trials_request.config_ids))
     first = configs[0]
     try:
         stored_request = RunRequest.from_json(first.run.request)
@@ -87,6 +74,28 @@ def build_new_trials_request(trials_request: NewTrialsRequest, *, title: str, pu
     tried_versions = {(scenario, version) for config in configs for scenario, version in config.tried_versions}
     _check_plan(request, trials_request.policy_hashes, tried_versions)
     return request
+
+
+def _check_configs(configs: Sequence[RunConfig], count: int) -> None:
+    """Check that there are `count` configurations, and that one new run can try all of them.
+
+    Raises:
+        NewTrialsError: a configuration is missing or of the playground, or one run cannot try all of them.
+    """
+    if len(configs) != count:
+        raise NewTrialsError(
+            "This configuration cannot be tried again: its model was deleted, or its run was imported from elsewhere."
+        )
+    if any(config.run.purpose == Run.PLAYGROUND for config in configs):
+        raise NewTrialsError(
+            "Results leave out runs of the playground. Save the conversation as a test case, run it and decide on that "
+            "run."
+        )
+    if len({(config.tool_use_mode, config.run.instance_kind) for config in configs}) > 1:
+        raise NewTrialsError(
+            "These configurations differ in tool-use mode or instance kind, so one run cannot try all of them. Start a "
+            "run for each and decide again."
+        )
 
 
 def _build_config_choice(config: RunConfig) -> ConfigChoice:
