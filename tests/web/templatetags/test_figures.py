@@ -159,7 +159,7 @@ def test_templates_contain_no_computed_number() -> None:
         ),
         (
             "/decide/?scope=demo",
-            "Start a run with simulated models. p95 has an upper bound from 72 trials of one scenario.",
+            "Start a run with simulated models. p95 has an upper bound from 72 answers in one scenario.",
         ),
         ("/runs/new/", "p95 has an upper bound from 72 answers; below that its bound is open."),
     ],

@@ -190,7 +190,7 @@ def test_failures_page_published_scope_shows_only_listed_failures(owner_client: 
     html = read_html(owner_client.get("/failures/?scope=published"))
     assert "<code>TIMEOUT</code>" in html
     assert "happy_path" not in html
-    assert "that does not mean none" in html
+    assert "means “not listed”, not “no failure”" in html
 
 
 def test_failures_page_of_runs_marks_them_as_scope_and_names_causes(owner_client: Client) -> None:
@@ -266,7 +266,7 @@ def test_failures_page_of_two_versions_counts_only_the_newest(runs: tuple[Run, R
     seen_cause = next(cause for cause in page.seen_causes if cause.cause.code == "schema_type")
     assert seen_cause.trials == count_linked_trials(seen_cause.query) == 1
     html = read_html(owner_client.get(f"/failures/?run={runs[0].pk}"))
-    assert "Only failures classified by version 3 are counted here. 3 failed trials are left out" in html
+    assert "Only failures classified by version 3 of the table of causes are counted here. 3 failed trials are left out" in html
 
 
 def test_failures_page_of_an_old_version_only_names_it(owner_client: Client) -> None:
@@ -276,7 +276,7 @@ def test_failures_page_of_an_old_version_only_names_it(owner_client: Client) -> 
     page = get_failures(FailuresQuery(runs=(run.pk,)))
     assert (page.version, page.uncounted_failures, page.can_reclassify, page.heat_map.rows[0].count) == (1, 0, False, 1)
     html = read_html(owner_client.get(f"/failures/?run={run.pk}"))
-    assert "The table of causes now has version 3. Only failures classified by version 1 are counted here." in html
+    assert "The table of causes now has version 3. Only failures classified by version 1 of the table" in html
     assert "by version 1 of the table; now 3" in read_html(owner_client.get(f"/trials/{trial.pk}/"))
 
 

@@ -144,7 +144,7 @@ def test_compatibility_page_names_source_of_every_known_value(owner_client: Clie
     assert "vendor/unknown" in real
     assert ">not probed</a>" in real
     assert "<code>structured_outputs, response_format</code>" in real
-    assert "Declared for all of them by vLLM&#x27;s documentation" in real
+    assert "Declared for all these models by vLLM&#x27;s documentation" in real
     assert "Unknown for all models: Tool calls, " in real
     assert "perfect" in simulated
     assert "probed, " in simulated

@@ -43,7 +43,7 @@ def test_compare_page_does_not_rank_sides_without_difference(owner_client: Clien
 
 def test_compare_page_of_equal_settings_shows_times_and_asks_no_repeat(owner_client: Client) -> None:
     text = read_html(owner_client.get(make_comparison_address((38, 2), (40, 0))))
-    assert "These two sides measure it." in text
+    assert "These two sides measure the noise." in text
     assert "No A/A repeat yet" not in text
     assert text.partition("p50 latency")[2].partition("p95 latency")[0].count(">1.2 s<") == 2
     assert "[1.4 – open, n = 40]" in text.partition("p95 latency")[2]
@@ -156,7 +156,7 @@ def test_compare_page_of_published_scope_has_row_per_success(owner_client: Clien
     make_published_snapshot(*((f"vendor/m{ok}-{place}", "default", ok, 10) for place, ok in enumerate(counts)))
     text = read_html(owner_client.get("/compare/?scope=published"))
     assert "6 published rows against vendor/m30-9 · default" in text
-    assert "One row for each of the 7 highest numbers of passes, of 11 rows." in " ".join(text.split())
+    assert "The 7 rows with the highest success, of 11 rows." in " ".join(text.split())
     assert '<option value="p10">vendor/m30-10 · default</option>' in text
 
 
