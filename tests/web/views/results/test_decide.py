@@ -182,6 +182,24 @@ def test_decide_page_plans_missing_trials_once(owner_client: Client) -> None:
     assert Run.objects.latest("pk") == newest
 
 
+def test_decide_page_of_only_candidate_names_planned_trials(owner_client: Client) -> None:
+    model = make_model("perfect", provider=make_provider("Simulated", kind=Provider.Kind.SIMULATED))
+    SamplingProfile.objects.create(name="default")
+    run = launch(RunRequest(models=(model.pk,), scenarios=("happy_path",), trials=40, instance_kind="drawn"))
+    for _ in range(2):
+        newest = Run.objects.latest("pk")
+        newest.trials.update(state="done", outcome="pass", task_pass=True, duration_ms=1000)
+        Run.objects.filter(pk=newest.pk).update(state=Run.State.FINISHED)
+        recompute([cell.pk for cell in newest.cells.all()])
+        refresh_pools()  # the decision over pooled runs is cached
+        text = read_html(owner_client.get("/decide/?scope=demo&want=fastest"))
+        form = {"scope": "demo", "want": "fastest", "shown": read_hidden_value(text, "shown")}
+        owner_client.post("/decide/", form)
+    assert newest != run
+    assert "Some of the winner's trials were planned after results were seen." in text
+    assert "Best of 1" not in text
+
+
 def test_decide_page_confirms_paid_missing_trials(owner_client: Client) -> None:
     model = make_model("gpt-4o", provider=make_provider("OpenAI", template="openai"))
     SamplingProfile.objects.create(name="default")
