@@ -34,7 +34,7 @@ def test_prepare_turns_invalid_plan_raises_error_with_reason() -> None:
         prepare_setup(model=" ")
     with pytest.raises(PlanError, match="no name"):
         prepare_setup(tools=ToolRegistry((StoredToolDefinition(" "),)))
-    with pytest.raises(PlanError, match="twice"):
+    with pytest.raises(PlanError, match="more than once"):
         prepare_setup(tools=repeated)
     with pytest.raises(PlanError, match="tool t "):
         prepare_setup(tools=broken)
