@@ -72,7 +72,7 @@ def test_pages_run_no_script_of_model_or_person(
         assert_nothing_ran(page)
     page.goto(f"/matrix/?view=bars&scope=runs&run={run.pk}")
     page.locator("a.cell").first.click()
-    expect(page.get_by_role("heading", name="Trials behind it, failed first")).to_be_visible()
+    expect(page.get_by_role("heading", name="Trials of the row, failed first")).to_be_visible()
     assert_nothing_ran(page)
 
 

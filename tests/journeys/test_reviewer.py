@@ -21,7 +21,7 @@ def go_to_first_bad_step(page: Page) -> int:
     expect(page.locator("[data-matrix] a.cell")).to_have_count(1)
     press("ArrowDown")
     press("Enter")
-    expect(page.get_by_role("heading", name="Trials behind it, failed first")).to_be_visible()
+    expect(page.get_by_role("heading", name="Trials of the row, failed first")).to_be_visible()
     page.wait_for_load_state()  # keys work once the page has read its scripts
     press("f")
     expect(page.locator(".verdict.fail")).to_be_visible()

@@ -123,7 +123,7 @@ def test_matrix_row_opens_by_link_without_javascript(
 
     page.get_by_role("table").get_by_role("link", name="solver").click()
 
-    expect(page.get_by_role("heading", name="Trials behind it, failed first")).to_be_visible()
+    expect(page.get_by_role("heading", name="Trials of the row, failed first")).to_be_visible()
 
 
 def test_columns_and_density_are_chosen_without_javascript(plain_page: Page, catalogue: None) -> None:

@@ -14,7 +14,12 @@ from toolbench.web.templatetags.figures import figure, seconds
 register = template.Library()
 
 # Texts for states of `GridCell`; for any other state, the text of the rate is used.
-_STATE_TEXTS = {"clean": "no miss, too few to tell", "few": "too few to tell", "control": "control", "plain": ""}
+_STATE_TEXTS = {
+    "clean": "no failure, too few answers to clear",
+    "few": "too few answers",
+    "control": "control",
+    "plain": "",
+}
 
 
 @register.filter

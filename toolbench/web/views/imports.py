@@ -63,4 +63,4 @@ def show_job(request: HttpRequest, job_id: int) -> HttpResponse:
         page = get_import(job_id)
     except Replay.DoesNotExist:
         raise Http404(f"There is no import {job_id}; it may have been deleted.") from None
-    return render_page(request, "imports/job.html", {"page": page}, part="found")
+    return render_page(request, "imports/job.html", {"page": page}, part="progress")

@@ -37,7 +37,7 @@ def test_matrix_page_opens_row_by_link(owner_client: Client) -> None:
     assert f'href="?scope=real&amp;cell={config.pk}&amp;view=bars#row-{config.pk}"' in text
     assert f'href="?scope=real&amp;cell={config.pk}#row-{config.pk}"' in read_html(owner_client.get("/matrix/"))
     opened = read_html(owner_client.get(f"/matrix/?scope=real&cell={config.pk}"))
-    assert "Trials behind it, failed first" in opened
+    assert "Trials of the row, failed first" in opened
     assert "data-failed" in opened
 
 
@@ -243,7 +243,7 @@ def test_matrix_page_of_published_scope_names_missing_figures(owner_client: Clie
     assert text.count('title="not published"') > 5
     assert text.count('class="vh">not published<') == text.count('title="not published"')
     assert ">? not published<" in text
-    assert "still filling" not in text
+    assert "not all trials ended" not in text
     assert "29 configurations." in text
     assert "All rows, as published" in text
     assert "they count the trials with tools off as failures." in text
@@ -292,7 +292,7 @@ def test_matrix_toolbar_on_phone_is_one_menu(browser_page: Page) -> None:
     form = browser_page.locator("#filter")
     expect(form).to_be_hidden()
     browser_page.get_by_role("button", name="View").click()
-    form.get_by_label("Judge against").select_option("80")
+    form.get_by_label("Target").select_option("80")
     form.get_by_role("button", name="Apply").last.click()
     expect(browser_page).to_have_url(re.compile("target=80"))
 

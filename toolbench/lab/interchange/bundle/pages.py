@@ -104,7 +104,7 @@ def render_index(
     )
     context = {
         "run": selection.run,
-        "lines": config_statistics,
+        "rows": config_statistics,
         "trials": ordered_trials[:MAX_TRIALS_LISTED],
         "unlisted": max(len(ordered_trials) - MAX_TRIALS_LISTED, 0),
         "manifest": manifest,

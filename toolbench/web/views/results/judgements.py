@@ -33,7 +33,7 @@ def list_judgements(request: HttpRequest, run_id: int) -> HttpResponse:
         "run": run,
         "changes": get_changes(run),
         "max_changes": MAX_CHANGES_LISTED,
-        "waiting": find_rejudging(run),
+        "rejudging": find_rejudging(run),
         "frame": build_run_frame(request, run),
     }
     return render_page(request, "judgements/list.html", context)
