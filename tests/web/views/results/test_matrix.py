@@ -41,6 +41,12 @@ def test_matrix_page_opens_row_by_link(owner_client: Client) -> None:
     assert "data-failed" in opened
 
 
+@pytest.mark.parametrize(("view", "enter"), [("", "open the trials of the cell"), ("bars", "open the row: ")])
+def test_matrix_page_lists_keys_of_its_view(owner_client: Client, view: str, enter: str) -> None:
+    make_measured_config()
+    assert f"<dd>{enter}" in read_html(owner_client.get("/matrix/", {"view": view}))
+
+
 def test_matrix_page_says_why_it_has_no_totals(owner_client: Client) -> None:
     reason = "No totals: drawn instances and the published wording are different tasks."
     make_measured_config(instance_kind="parity")
