@@ -55,8 +55,8 @@ def test_latency_page_names_one_number_of_answers_once(owner_client: Client) -> 
         for scenario, count in zip(("happy_path", "type_error_recovery"), counts, strict=True):
             make_trials(make_cell(config, scenario), **{"pass": count})
     shown = " ".join(read_html(owner_client.get("/latency/")).split())
-    assert ">2 answers</span>" in shown
-    assert ">1–3 answers</span>" in shown
+    assert ">2 answers each</span>" in shown
+    assert ">1–3 answers each</span>" in shown
 
 
 def test_latency_page_without_times_leads_to_the_next_page(
