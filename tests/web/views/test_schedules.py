@@ -46,7 +46,7 @@ def test_schedule_form_saves_schedule_with_audit_entry(owner_client: Client, run
     assert response.headers["Location"] == f"/schedules/{schedule.pk}/"
     page = read_html(owner_client.get(f"/schedules/{schedule.pk}/"))
     assert "Nightly at 02:00 UTC, next" in page
-    assert "the schedule repeats its plan" in page
+    assert "the schedule repeats the plan of this run" in page
     assert AuditEntry.objects.get().subject == "schedule Core"
     assert "Core" in read_html(owner_client.get("/schedules/"))
 
