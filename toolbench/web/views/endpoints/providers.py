@@ -28,7 +28,7 @@ NOTHING_ADDED = (
 @require_safe
 def list_providers(request: HttpRequest) -> HttpResponse:
     """Show the list of providers (GET /providers/)."""
-    return render_page(request, "providers/list.html", {"lines": get_providers()})
+    return render_page(request, "providers/list.html", {"rows": get_providers()})
 
 
 @require_roles(read=Role.OWNER, change=Role.OWNER)
@@ -37,7 +37,7 @@ def create(request: HttpRequest) -> HttpResponse:
     """Show the form, filled in from the URL; on POST, connect the provider and request its list of models."""
     if request.method != "POST":
         initial = ProviderForm(initial=request.GET.dict())
-        return render_page(request, "providers/edit.html", {"form": initial, "line": None})
+        return render_page(request, "providers/edit.html", {"form": initial, "row": None})
     form = ProviderForm(request.POST)
     if form.is_valid():
         try:
@@ -46,7 +46,7 @@ def create(request: HttpRequest) -> HttpResponse:
             return redirect("provider-models", provider.pk)
         except connect.ConnectionSettingsError as error:
             add_form_errors(form, error)
-    return render_page(request, "providers/edit.html", {"form": form, "line": None}, status=422)
+    return render_page(request, "providers/edit.html", {"form": form, "row": None}, status=422)
 
 
 @require_roles(change=Role.OWNER)
@@ -70,7 +70,7 @@ def delete(request: HttpRequest, provider_id: int) -> HttpResponse:
     """Ask for confirmation; on POST, delete the provider. Its runs are kept."""
     provider = get_object_or_404(Provider, pk=provider_id)
     if request.method != "POST":
-        context = {"line": get_provider(provider_id), "stored_models": provider.models.count()}
+        context = {"row": get_provider(provider_id), "stored_models": provider.models.count()}
         return render_page(request, "providers/delete.html", context)
     try:
         connect.delete_provider(provider_id)
@@ -146,8 +146,8 @@ def _save_provider(request: HttpRequest, provider: Provider, form: ProviderForm)
 
 
 def _render_provider(request: HttpRequest, provider_id: int, form: ProviderForm) -> HttpResponse:
-    line = get_provider(provider_id)
-    context = {"form": form, "line": line, "rate_charts": build_rate_charts(line.rate_control)}
+    row = get_provider(provider_id)
+    context = {"form": form, "row": row, "rate_charts": build_rate_charts(row.rate_control)}
     return render_page(request, "providers/edit.html", context, status=422 if form.errors else 200)
 
 
