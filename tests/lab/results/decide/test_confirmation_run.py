@@ -109,7 +109,7 @@ def test_confirmation_with_cancelled_trials_names_deleted_provider(
         save_confirmation(record)
     page = read_html(owner_client.get(f"/decide/records/{record.pk}/"))
     assert found.obstacle in page
-    assert "resume them on its page" not in page
+    assert "resume them on the page of the run" not in page
 
 
 def test_save_confirmation_of_cancelled_run_saves_if_all_trials_ended(record: DecisionRecord) -> None:

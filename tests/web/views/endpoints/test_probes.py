@@ -86,7 +86,7 @@ def test_probe_page_shows_bytes_of_exchange(owner_client: Client) -> None:
 def test_probe_page_of_inconclusive_probe_records_no_capability(owner_client: Client) -> None:
     probe = make_probe(make_model(), ok=False, sentence="Inconclusive: Invalid key (authentication)")
 
-    assert "no capability is stored" in read_html(owner_client.get(f"/probes/{probe.pk}/"))
+    assert "No capability is stored" in read_html(owner_client.get(f"/probes/{probe.pk}/"))
 
 
 def test_probe_adopt_button_adopts_proposed_preset_once(owner_client: Client) -> None:

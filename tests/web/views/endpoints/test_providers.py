@@ -56,7 +56,7 @@ def test_models_page_with_wrong_key_shows_status_of_provider(owner_client: Clien
     provider = make_provider("Mine", base_url=server.base_url)
     text = read_html(owner_client.post(f"/providers/{provider.pk}/models/", {"ask": "1"}, follow=True))
     assert "HTTP 401: Incorrect API key provided" in text
-    assert "The saved connection is kept" in text
+    assert "The saved connection and all results stay unchanged" in text
 
 
 def test_provider_form_fills_blank_fields_from_template(owner_client: Client) -> None:
