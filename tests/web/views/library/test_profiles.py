@@ -70,7 +70,7 @@ def test_profile_page_says_that_no_model_matches(owner_client: Client) -> None:
     narrow = read_html(owner_client.post("/profiles/new/", COOL | {"applies_to": "glm-*"}, follow=True))
     assert "No connected model matches glm-*" in narrow
     wide = read_html(owner_client.post("/profiles/new/", COOL | {"name": "wide"}, follow=True))
-    assert "Applies to 1 model by name." in wide
+    assert "Applies to 1 model name, counted over all providers" in wide
     assert "No connected model matches" not in wide
 
 
