@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.db import connection
@@ -75,6 +75,7 @@ class CaseRun:
         answered: answered success.
         delivered: end-to-end success.
         failed_checks: its failed checks, the most frequent first, at most MAX_FAILED_CHECKS_SHOWN.
+        worst_argument: the most frequent of all its failed checks about an argument; None without one.
     """
 
     run: Run
@@ -84,16 +85,12 @@ class CaseRun:
     answered: Rate
     delivered: Rate
     failed_checks: tuple[FailedCaseCheck, ...]
+    worst_argument: FailedCaseCheck | None
 
     @property
     def live(self) -> bool:
         """Whether the run or the cell is still changing."""
         return self.run.state in (Run.State.RUNNING, Run.State.CANCELLING) or self.cell.is_changing
-
-    @property
-    def worst_argument(self) -> FailedCaseCheck | None:
-        """The most frequent failed check about an argument, or None."""
-        return next((failed_check for failed_check in self.failed_checks if failed_check.is_argument), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,11 +219,7 @@ def get_case_runs(slugs: Iterable[str], limit: int = MAX_RUNS_SHOWN) -> tuple[Ca
     judgements = Judgement.objects.filter_last_executions().filter(trial__cell__in=cells, current=True).order_by()
     judged_versions = dict(judgements.values_list("trial__cell_id", "scenario_version").distinct())
     return tuple(
-        _build_case_run(
-            cell,
-            judged_versions.get(cell.pk, cell.scenario_version),
-            tuple(failed_checks[cell.pk][:MAX_FAILED_CHECKS_SHOWN]),
-        )
+        _build_case_run(cell, judged_versions.get(cell.pk, cell.scenario_version), failed_checks[cell.pk])
         for cell in cells
     )
 
@@ -275,7 +268,8 @@ def _list_model_choices(row: ProviderRow, models: list[Model]) -> tuple[tuple[in
     return tuple((model.pk, f"{model.name}{' (simulated)' if _is_simulated(row) else ''}") for model in ordered)
 
 
-def _build_case_run(cell: Cell, judged_version: int, failed_checks: tuple[FailedCaseCheck, ...]) -> CaseRun:
+def _build_case_run(cell: Cell, judged_version: int, failed_checks: Sequence[FailedCaseCheck]) -> CaseRun:
+    """Build the row of a cell from all its failed checks, the most frequent first."""
     tally = tally_cells([cell])
     return CaseRun(
         cell.run,
@@ -284,7 +278,8 @@ def _build_case_run(cell: Cell, judged_version: int, failed_checks: tuple[Failed
         tally,
         tally.compute_answered_success(),
         tally.compute_end_to_end_success(),
-        failed_checks,
+        tuple(failed_checks[:MAX_FAILED_CHECKS_SHOWN]),
+        next((failed_check for failed_check in failed_checks if failed_check.is_argument), None),
     )
 
 
