@@ -41,7 +41,7 @@ def test_newcomer_printed_link_opens_first_page_with_all_regions(visitor_page: P
             "Connect a provider",
             "Local demonstration",
             "Published snapshot",
-            "Failed trials",
+            "Newest failed trials",
         ]
     )
     expect(visitor_page.get_by_text("February 2026, not measured here", exact=True)).to_be_visible()
