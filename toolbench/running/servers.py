@@ -30,7 +30,8 @@ _MEGABYTE = 1_048_576
 _BUFFERS_MB = (128, 512)
 _BUFFERS_DIVISOR = 8
 # Smallest and largest work_mem; between them, it is 1/256 of the memory. The smallest is PostgreSQL's default. A larger
-# sort or hash table is written to a temporary file. Each connection may use this memory several times at once.
+# sort is written to a temporary file, and so is a hash table of more than twice this size. Each connection may use this
+# memory several times at once.
 _WORK_MB = (4, 32)
 _WORK_DIVISOR = 256
 # Memory for hash tables that PostgreSQL's parallel workers share. Without this setting, the tables are in /dev/shm,

@@ -44,24 +44,24 @@ class CaseSetDocument(Schema):
 
 
 class CaseBody(BodySchema):
-    """Test case with the fields of the page's form (docs/cases.md has their forms). A field that is null is unused.
+    """Test case with the fields of the page *New test case*; docs/cases.md describes them. A null field is unused.
 
     Attributes:
         title: title; "" for one that names the expected tools and the message.
         tools: list of tools in OpenAI's form.
         message: the user's message; empty if `messages` is given.
         messages: a conversation that ends with the user's message; null for a single message.
-        expect: expected call or calls, or checks. Required in a test case.
+        expect: expected call or calls, or checks; a test case without it is refused.
         system: system prompt; "" for none.
         results: results of the simulated tools by the tool's name.
         start: state before the first call.
-        turns: maximum of turns. Null stands for 1 if one call is expected and nothing follows it, otherwise for the
-            limit of the policy.
+        turns: maximum of turns. Null stands for 1 if the case expects one call and nothing else, and has no later
+            messages and no faults; otherwise for the limit of the policy.
         parallel: whether to request several calls in one answer.
         further: later messages of the user: a text, or a list of at most 20.
         group: name of a group, whose rates are shown separately; "" for none.
         control: whether the task needs no tool.
-        behaviour: behaviour whose occurrence verdicts show: `mixed_turn`, `id_left_out`, `ops_refused`,
+        behaviour: verdicts say whether this behaviour occurred: `mixed_turn`, `id_left_out`, `ops_refused`,
             `parallel_turn`, `arguments_too_large` or `output_too_large`; "" for none.
         workspace: `{id, writable}` of the workspace of `state_get` and `state_patch`.
         settings: settings of the loop: `max_tokens`, `max_tool_args_bytes`, `max_tool_output_bytes`,
@@ -102,7 +102,8 @@ class CaseDetailDocument(CaseDocument):
     Attributes:
         message: the user's message; "" with `messages`.
         messages: the conversation, with an empty `message`; null for a single message.
-        editable: whether users can change it; benchmark cases cannot be changed.
+        editable: whether users can change it. Cases of benchmarks and conversations of the playground cannot be
+            changed.
         versions: numbers of its versions, the newest first.
         schema_violations: sentences about expected calls that do not fit the JSON Schemas of the tools.
     """

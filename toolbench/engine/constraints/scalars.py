@@ -120,12 +120,12 @@ def normalise_number(
     normalised_schema: JsonObject = {"type": json_type}
     for keyword in sorted((NUMBER_KEYWORDS | {"multipleOf"}) & set(merged_schema)):
         value = merged_schema[keyword]
-        is_supported = keyword in support.keywords and (is_integer or support.bounds_fractions)
+        is_supported = keyword in support.keywords and (is_integer or support.enforces_number_bounds)
         if not is_supported or not _is_number_below(value, support.bound_limit):
             on_dropped(keyword)
         else:
             normalised_schema[keyword] = value
-    if is_integer and not support.bounds_fractions:
+    if is_integer and not support.enforces_number_bounds:
         return _round_bounds(normalised_schema, on_dropped)
     return normalised_schema
 

@@ -41,15 +41,16 @@ class SchemaSupport:
         formats: values of `format` that are enforced.
         pattern_support: which of the patterns that `parse_pattern` can parse are enforced.
             "any": all.
-            "plain": all, with limits for repetitions without a maximum and for the text at an end without an anchor;
-                but none with a class of only control characters without a short JSON escape.
+            "plain": all but those with a character class that consists of control characters without a short JSON
+                escape. Repetitions without a maximum get one, and so does the text at an end without an anchor.
             "anchored": only `^…$`.
             "unescaped": all but those with a negated class that excludes a quotation mark or a backslash, because
-                llguidance 1.9 would accept these characters escaped.
+                llguidance 1.9 accepts their JSON escapes although the class excludes the characters.
             "none": none.
         max_length: the largest value of `minLength` and `maxLength` that is enforced; None for no limit.
         bound_limit: bounds of numbers are enforced only if their absolute value is below this; None for no limit.
-        bounds_fractions: whether the bounds in `keywords` are enforced for `number`; for `integer` they always are.
+        enforces_number_bounds: whether the bounds in `keywords` are enforced for `number`. For `integer` they always
+            are.
         combines_length_and_pattern: whether a length is enforced together with a pattern.
         closes_objects: whether the constraint allows only the keys in `properties` in every object.
         requires_all_keys: whether the constraint requires all keys of an object; an optional one may then be null.
@@ -64,7 +65,7 @@ class SchemaSupport:
     pattern_support: str
     max_length: int | None = None
     bound_limit: int | None = None
-    bounds_fractions: bool = True
+    enforces_number_bounds: bool = True
     combines_length_and_pattern: bool = False
     closes_objects: bool = False
     requires_all_keys: bool = False
@@ -80,7 +81,7 @@ RESPONSE_FORMAT_SUPPORT = SchemaSupport(
     PLAIN_FORMATS,
     "anchored",
     max_length=1900,
-    bounds_fractions=False,
+    enforces_number_bounds=False,
 )
 STRICT_SUPPORT = SchemaSupport(
     "strict",
@@ -135,7 +136,7 @@ GBNF_SUPPORT = SchemaSupport(
     PLAIN_FORMATS | {"ipv4"},
     "plain",
     max_length=10**6,  # the size of a grammar grows with the length
-    bounds_fractions=False,
+    enforces_number_bounds=False,
 )
 
 SCHEMA_SUPPORT = {

@@ -10,11 +10,12 @@ class ParsedAnswer:
 
     Attributes:
         calls: calls in OpenAI's format.
-        text: the text of the answer, without the calls and reasoning read from it and the JSON of a final answer.
-        method_used: tool_use, json_fallback, constrained or template; text if no call and no JSON of a final answer was
-            read.
+        text: the visible text. Calls and reasoning that were read from it are removed; a final answer that the model
+            wrote as JSON is replaced by its text.
+        method_used: tool_use, json_fallback, constrained or template; text if neither a call nor a final answer in JSON
+            was read.
         has_unexecuted_call: whether the model attempted a call that will not run.
-        message: the answer for the history; None if it is the received message.
+        message: the answer for the history; None if it is the message that was parsed.
         parse_errors: parse errors with details; if empty, the loop builds one for each `parse_error` finding.
         changes: the changes that repairs made.
         parsed_arguments: the arguments of each call, if the method parsed them already; else empty.

@@ -89,7 +89,7 @@ def _find_violation(call: object, received_call: JsonObject | None, block: JsonO
     function = call.get("function")
     name = function.get("name") if isinstance(function, dict) else None
     if call.get("type") not in (None, "function") or not isinstance(function, dict):
-        return "a call is no function"
+        return "a call is not of type function, or has no function object"
     if not isinstance(name, str) or not name or name != name.strip():
         return "a call has no name, or one with blanks around it"
     if received_call is not None and not (isinstance(received_call.get("id"), str) and received_call["id"].strip()):

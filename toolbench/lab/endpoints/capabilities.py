@@ -158,7 +158,7 @@ def _build_declared_records(model: Model) -> list[CapabilityRecord]:
     records = [] if template_record is None else [template_record]
     if model.constraint:
         constraint = Capabilities(constrained=(model.constraint,))
-        records.append(CapabilityRecord("declared", constraint, "the model's row"))
+        records.append(CapabilityRecord("declared", constraint, "the constraint of the model"))
     user_settings = _read_capabilities(model.capabilities)
     if user_settings.get_known_values():
         records.append(CapabilityRecord("declared", user_settings, "a person"))
@@ -191,8 +191,8 @@ _pooled_counts: VersionCache[Mapping[int, MeasuredCalls]] = VersionCache(max_ent
 def get_measured_calls(models: Iterable[Model]) -> Mapping[int, MeasuredCalls]:
     """Return the counts of the stored trials of these models.
 
-    It takes one query, or up to five for more than `MAX_UNCACHED_MODELS` models: the counts of pooled runs, whose
-    trials no longer change, are then cached for all models.
+    It takes one query, or up to five for more than `MAX_UNCACHED_MODELS` models: the counts of pooled runs
+    are then cached for all models, until a pooled run changes.
 
     Returns:
         The counts by the model's id, without models that have no counted trials.
@@ -201,7 +201,7 @@ def get_measured_calls(models: Iterable[Model]) -> Mapping[int, MeasuredCalls]:
     if len(model_ids) > MAX_UNCACHED_MODELS and (version := read_usable_version()):
         pooled = _pooled_counts.get(version, "all models", lambda: _count_calls(Q(run__pooled=True)))
         others = _count_calls(Q(run__pooled=False))
-        # If a run was pooled between the queries, its trials may be in both counts or in neither.
+        # If a run was pooled, or left the pools, between the queries, its trials are in neither count or in both.
         if read_usable_version() == version:
             added = {pk: others[pk].add(pooled.get(pk, MeasuredCalls())) for pk in others}
             merged = {**pooled, **added}

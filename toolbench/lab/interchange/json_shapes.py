@@ -143,7 +143,7 @@ _VALIDATOR_BY_COLUMN = {name: jsonschema_rs.validator_for(schema) for name, sche
 def is_valid_column(column: str, value: Any) -> bool:
     """Return whether a value fits its JSON column.
 
-    A column without a schema accepts any value, since no page reads inside it.
+    A column without a schema accepts any value.
     """
     return column not in _VALIDATOR_BY_COLUMN or _VALIDATOR_BY_COLUMN[column].is_valid(value)
 

@@ -15,8 +15,8 @@ from toolbench.lab.interchange.json_shapes import are_valid_details, is_valid_co
 from toolbench.lab.interchange.plausible_figures import FigureReader
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
-# These columns are not exported: labels and notes are private; leases, workers, times in the queue and settings have no
-# meaning in another installation; the import computes counts and search texts again.
+# These columns are not exported: labels and notes of trials are private; leases, workers, times in the queue and the
+# wish to keep bodies have no meaning in another installation; the import computes counts and search texts again.
 _OMITTED_COLUMNS: Mapping[type[models.Model], frozenset[str]] = {
     Run: frozenset(
         {

@@ -19,7 +19,7 @@ def find_name_error(name: str, taken: Container[str], reserved: Container[str] =
             comparison, `name` is changed in the same way.
     """
     if len(name) > MAX_NAME_CHARACTERS or not _NAME_PATTERN.fullmatch(name):
-        return f"Use 1 to {MAX_NAME_CHARACTERS} letters without accents, digits, hyphens and underscores."
+        return f"Use 1 to {MAX_NAME_CHARACTERS} characters: letters A to Z and a to z, digits, hyphens and underscores."
     if name.lower().replace("-", "_") in reserved or name in _URL_WORDS:
         return f"The name {name} is reserved. Choose another name."
     if name in taken:
@@ -28,7 +28,10 @@ def find_name_error(name: str, taken: Container[str], reserved: Container[str] =
 
 
 def build_copy_name(name: str, taken: Container[str]) -> str:
-    """Return the first name for a copy that is not taken: `NAME_copy`, else `NAME_copy_2`, `NAME_copy_3` and so on."""
+    """Return the first name for a copy that is not taken: `NAME_copy`, else `NAME_copy_2`, `NAME_copy_3` and so on.
+
+    A long name is truncated first.
+    """
     stem = f"{name[: MAX_NAME_CHARACTERS - 10]}_copy"
     numbered_names = (f"{stem}_{number}" for number in count(2))
     return stem if stem not in taken else next(candidate for candidate in numbered_names if candidate not in taken)

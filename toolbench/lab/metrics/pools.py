@@ -27,7 +27,7 @@ from toolbench.lab.models import Cell, CellPool, PoolState, Run, RunConfig, Tria
 SumRow = dict[str, Any]  # sums over cells by column: a row of CellPool, or of a query over cells with the same columns
 
 CONFIRMATION_PURPOSE = "confirm"  # Run.purpose of confirmation runs; the decision that they confirm does not count them
-MORE_TRIALS_PURPOSE = "decide"  # Run.purpose of a run of the trials that a decision lacks; the decision counts them
+MORE_TRIALS_PURPOSE = "decide"  # Run.purpose of a run with trials that a decision needs; the decision counts them
 CONFIG_FIELDS = (
     "provider_name", "provider_kind", "model_name", "profile", "strategy", "method", "examples", "tool_use_mode",
     "stream", "policy_hash",
@@ -206,7 +206,7 @@ class _PoolCache:
 
     Attributes:
         version: None while nothing is cached.
-        rows: rows of the pools by the items of the result of `select_kinds`.
+        rows: rows of CellPool by scope; a key is `tuple(select_kinds(…).items())`.
     """
 
     version: UUID | None = None
@@ -229,7 +229,7 @@ def _load_pools(version: UUID, scope: Mapping[str, bool]) -> list[SumRow]:
 
 
 def _read_pool(row: Mapping[str, Any]) -> SumRow:
-    """Return the row as `sum_cells` would: without its id, and with int instead of Decimal."""
+    """Return the row in the form of `sum_cells`, without its id and with int instead of Decimal; `repeated` is added."""
     return {name: value for name, value in row.items() if name != "id"} | {
         name: int(row[name]) for name in _DECIMAL_SUMS
     }

@@ -32,7 +32,7 @@ def show(request: HttpRequest) -> HttpResponse:
     label_part = text.strip().lower()
     page_groups = _find_commands_and_pages(request, label_part)
     first_groups = tuple(group for group in page_groups if _has_label_start(group, label_part))
-    # A text with which the label of a page begins most often means the page, so pages then come before commands.
+    # If the label of a page begins with the text, users mostly mean that page. So pages then come before commands.
     groups = (*first_groups[::-1], *search_site(text), *(group for group in page_groups if group not in first_groups))
     return render_page(request, "search/show.html", {"q": text, "groups": groups}, part="found")
 

@@ -22,7 +22,7 @@ from toolbench.lab.worker.queue import notify_workers
 from toolbench.lab.worker.slots import Slots
 
 SHARE_SECONDS = 0.5  # pause between two computations of the share
-SHARE_TIMEOUT_SECONDS = 10.0  # a worker that has not computed its share for this time has none
+SHARE_TIMEOUT_SECONDS = 10.0  # a worker that has not computed its share for this time is not counted by the others
 # A process that uses at least this fraction of a core in each of BUSY_INTERVALS successive intervals requests another
 # worker.
 BUSY_CPU = 0.75
@@ -130,7 +130,7 @@ class SlotSharing:
 
 
 def request_another_worker(provider_id: int, worker_count: int) -> None:
-    """Notify the workers if trials are queued and more workers are alive than claim them.
+    """Notify the workers if the provider has queued trials and not all live workers claim them.
 
     Args:
         provider_id: the provider of the trials.
