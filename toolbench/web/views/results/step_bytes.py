@@ -20,7 +20,8 @@ def show(request: HttpRequest, step_id: int, side: str) -> HttpResponse:
         page = get_bytes_page(step_id, side, parse_whole_number(request.GET.get("page", "")) or 1)
     except Step.DoesNotExist:
         raise Http404(_STEP_NOT_FOUND) from None
-    return render_page(request, "step_bytes/show.html", {"page": page, "before": page.page - 1, "after": page.page + 1})
+    context = {"page": page, "previous_page": page.page - 1, "next_page": page.page + 1}
+    return render_page(request, "step_bytes/show.html", context)
 
 
 @require_safe
