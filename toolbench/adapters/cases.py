@@ -18,7 +18,7 @@ _FILE_KEYS = ("slug", "title", "set")  # members of an exported line that are no
 def build_case(
     tools: PythonTools, messages: Any, expect: Any, *, title: str = "", results: JsonObject | None = None
 ) -> JsonObject:
-    """Return a test case as a JSON object: one line of a file that the page of cases imports.
+    """Return a test case as a JSON object: one line of a file that the page Test cases imports.
 
     Args:
         tools: the tools; only their definitions are used.
@@ -53,7 +53,7 @@ def build_simulated_tools(document: Mapping[str, Any]) -> PythonTools:
 
 def _build_tool(definition: ToolDefinition, simulation: SimulatedTools) -> PythonTool:
     async def call(**arguments: Any) -> object:
-        value = simulation.call(definition.name, arguments, "")
-        return get_data(await value if inspect.isawaitable(value) else value)
+        answer = simulation.call(definition.name, arguments, "")
+        return get_data(await answer if inspect.isawaitable(answer) else answer)
 
     return build_python_tool(definition, call)

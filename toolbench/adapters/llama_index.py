@@ -84,7 +84,7 @@ def _build_async_call(tool: FunctionTool) -> Any:
 
 
 def _read_output(output: ToolOutput) -> object:
-    """Return the tool's value; if the text for the model is neither its `str` nor its JSON, return that text.
+    """Return the value of the tool, or the text for the model if it is neither the value's `str` nor its JSON.
 
     Raises:
         RuntimeError: the tool reported an error.

@@ -16,10 +16,10 @@ from toolbench.engine.types import JsonObject
 
 
 def build_python_tool(definition: ToolDefinition, function: Callable[..., object]) -> PythonTool:
-    """Return a tool with this definition, which does not depend on the signature of the function.
+    """Return a tool with this definition instead of one that is built from the signature of the function.
 
     Args:
-        definition: the definition.
+        definition: name, description and parameters for the model.
         function: takes `**arguments: Any`.
     """
     return PythonTool(definition, function, Signature(function))
@@ -62,11 +62,9 @@ class ToolRunner:
     def run(self, /, **arguments: Any) -> object:
         """Run the tool and return its result as JSON values (`to_plain_value`).
 
-        Must not be called from a running event loop if the function of the tool is async.
-
         Raises:
             ToolArgumentError: the arguments do not fit the schema.
-            RuntimeError: the function is async and an event loop runs.
+            RuntimeError: the function is async and this thread runs an event loop; use `run_async` there.
         """
         value = self._call(arguments)
         return to_plain_value(asyncio.run(_wait_for(value)) if inspect.isawaitable(value) else value)

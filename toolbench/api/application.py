@@ -87,12 +87,14 @@ class LabAPI(NinjaAPI):
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
-        """Return the OpenAPI document; `path_prefix` is PREFIX if it is None."""
+        """Return the OpenAPI document. Its paths begin with `path_prefix`, or with PREFIX if that is None or ""."""
         document = super().get_openapi_schema(path_prefix=path_prefix or PREFIX, path_params=path_params)
         schema = problems.ProblemDocument.model_json_schema(ref_template=REF_TEMPLATE)
         document["components"]["schemas"] |= {**schema.pop("$defs", {}), "ProblemDocument": schema}
         content = {problems.CONTENT_TYPE: {"schema": {"$ref": REF_TEMPLATE.format(model="ProblemDocument")}}}
-        scopes = {self.get_openapi_operation_id(item): _get_scope(item) for item in self._list_operations()}
+        scopes = {
+            self.get_openapi_operation_id(operation): _get_scope(operation) for operation in self._list_operations()
+        }
         for methods in document["paths"].values():
             for details in methods.values():
                 details["responses"]["default"] = {"description": "A problem document", "content": content}
@@ -131,7 +133,7 @@ def _build_api() -> LabAPI:
 def _wrap_view(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
     """Return a view that also answers HEAD, masks secrets in responses and adds ETags.
 
-    A method that the address does not have gets a problem document (405).
+    A method that the address does not support gets a problem document (405).
     """
 
     @wraps(view)
@@ -144,7 +146,7 @@ def _wrap_view(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpRespo
             return problems.build_problem(405, f"Use {allowed} at this address.", headers={"Allow": allowed})
         return add_etag(request, mask_response(response))
 
-    # The operations check tokens, and no cookie allows a change, so that CSRF is not possible.
+    # A cookie allows only reading (authentication.py), so a forged request of another site cannot change anything.
     return login_not_required(csrf_exempt(respond))
 
 

@@ -15,11 +15,7 @@ NO_TOKEN = 0  # `token_id` of the access that a browser's session gives
 
 
 class ToolbenchToken(HttpBearer):
-    """Authentication of the operations that need a scope.
-
-    Attributes:
-        scope: the scope.
-    """
+    """Authentication of the operations that need the scope `scope`."""
 
     openapi_bearerFormat = "opaque"
 
@@ -51,7 +47,7 @@ class ToolbenchToken(HttpBearer):
         if "Authorization" in request.headers:
             access: TokenAccess | None = super().__call__(request)
             return access
-        # Any page can make a browser send a request with the cookie, so that a session never allows a change.
+        # Another site can make a browser send requests with the session's cookie, so a session never allows changes.
         if request.method in SAFE_METHODS and isinstance(request.user, User):
             return TokenAccess(NO_TOKEN, request.user, frozenset(list_allowed_scopes(request.user)))
         return None
@@ -86,7 +82,7 @@ def record(request: HttpRequest, action: Action, subject: str, url: str = "") ->
         request: the request.
         action: kind of action.
         subject: what was changed, such as "run 7".
-        url: path of a page about it; may be empty.
+        url: path of a page about the subject; "" for none.
     """
     record_action(get_user(request), action, subject, url)
 

@@ -72,29 +72,29 @@ def _parse_json(body: bytes) -> Any:
 
 
 def _iter_unstorable_names(value: Any, name: str) -> Iterator[str]:
-    """Yield a description of each text or member's name within a value that PostgreSQL cannot store.
+    """Yield where a JSON value has strings that PostgreSQL cannot store, such as `city` or `a name in body`.
 
     Args:
-        value: a JSON value.
-        name: name of the value, for the description.
+        value: the JSON value.
+        name: name of the value: the name of its member, "body" or "query".
     """
     if isinstance(value, str):
         if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
             yield name
     elif isinstance(value, Mapping):
-        for key, item in value.items():
+        for key, member in value.items():
             yield from _iter_unstorable_names(str(key), f"a name in {name}")
-            yield from _iter_unstorable_names(item, str(key)[:80])
+            yield from _iter_unstorable_names(member, str(key)[:80])
     elif isinstance(value, list):
-        for item in value:
-            yield from _iter_unstorable_names(item, name)
+        for element in value:
+            yield from _iter_unstorable_names(element, name)
 
 
 def _replace_nonfinite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: _replace_nonfinite(item) for key, item in value.items()}
+        return {key: _replace_nonfinite(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_replace_nonfinite(item) for item in value]
+        return [_replace_nonfinite(element) for element in value]
     return value

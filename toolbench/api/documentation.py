@@ -57,7 +57,7 @@ class OperationRow:
 
 @dataclass(frozen=True, slots=True)
 class SchemaRow:
-    """Schema of an object, which kinds of fields and answers name."""
+    """Schema of an object. The `kind` of a field and the `answer` of an operation refer to it by name."""
 
     name: str
     description: str

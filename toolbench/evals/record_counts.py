@@ -82,7 +82,7 @@ def is_without_tools(loop_result: LoopResult) -> bool:
 
 
 def has_answer(loop_result: LoopResult) -> bool:
-    """Return whether the model answered; False if an error of the provider ended the loop or the last answer broke off."""
+    """Return whether the model answered; False if a provider error ended the loop or the last answer broke off."""
     answers = [record.answer for record in loop_result.turns if record.answer]
     return loop_result.end is not EndReason.PROVIDER_ERROR and bool(answers) and not answers[-1].is_truncated
 

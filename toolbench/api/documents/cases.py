@@ -47,7 +47,7 @@ class CaseBody(BodySchema):
     """Test case with the fields of the page *New test case*; docs/cases.md describes them. A null field is unused.
 
     Attributes:
-        title: title; "" for one that names the expected tools and the message.
+        title: title; "" for a title that is built from the expected tools and the message.
         tools: list of tools in OpenAI's form.
         message: the user's message; empty if `messages` is given.
         messages: a conversation that ends with the user's message; null for a single message.
@@ -63,7 +63,7 @@ class CaseBody(BodySchema):
         control: whether the task needs no tool.
         behaviour: verdicts say whether this behaviour occurred: `mixed_turn`, `id_left_out`, `ops_refused`,
             `parallel_turn`, `arguments_too_large` or `output_too_large`; "" for none.
-        workspace: `{id, writable}` of the workspace of `state_get` and `state_patch`.
+        workspace: `{id, writable}` of the workspace that `state_get` and `state_patch` use.
         settings: settings of the loop: `max_tokens`, `max_tool_args_bytes`, `max_tool_output_bytes`,
             `max_tool_calls_per_turn`, `tool_timeout_seconds`, `tool_failure_policy` or `tool_use_mode`.
     """

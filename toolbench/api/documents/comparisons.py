@@ -77,14 +77,14 @@ class ComparisonDocument(Schema):
 
     Attributes:
         names: names of the sides, the baseline first.
-        comparable: whether the sides have a comparison stratum in common, but no trial. Otherwise nothing is compared.
+        comparable: whether the sides share a comparison stratum and no trial. Otherwise nothing is compared.
         shared_trials: number of trials that belong to both sides.
         metric: name of the compared metric in words.
         how: how the rates are compared: `paired` by instance, or `stratified`: stratum by stratum.
         noise: A/A noise: difference, as a fraction, that 95 % of comparisons of equal sides of this size stay below.
         points: difference in percentage points that `needed_trials` can detect.
         needed_trials: number of trials of each side that detects `points`.
-        more_trials: number of trials that the side with fewer trials needs besides to reach `needed_trials`, or 0.
+        more_trials: number of further trials with which the side with fewer trials reaches `needed_trials`, or 0.
         warnings: sentences about limits of the comparison.
         changed: instances whose outcome differs between the sides: the regressed ones, at most 10, then the fixed ones,
             at most 10.
@@ -115,7 +115,7 @@ class SidesDocument(Schema):
         comparisons: number of differences that are shown together; their intervals hold for all of them at once.
         points: difference in percentage points that `needed_trials` can detect.
         needed_trials: number of trials of each side that detects `points`.
-        more_trials: number of trials that the smallest side needs besides to reach `needed_trials`, or 0.
+        more_trials: number of further trials with which the smallest side reaches `needed_trials`, or 0.
         warnings: sentences about limits of the comparison.
         table: a row for each side, the baseline first.
     """

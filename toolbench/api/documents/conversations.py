@@ -18,11 +18,11 @@ Name = Annotated[str, Field(max_length=200)]
 
 
 class ConversationSummaryDocument(Schema):
-    """Conversation of the list.
+    """Conversation in the list.
 
     Attributes:
         messages: number of messages that were saved; a message that was changed counts again.
-        models: names of the models that answered, the newest first.
+        models: names of the models to which messages were sent, that of the newest run first.
     """
 
     slug: str
@@ -56,10 +56,10 @@ class ConversationDocument(Schema):
         messages: number of messages that were saved; a message that was changed counts again.
         waiting: whether a trial of it is queued or running.
         trials: its newest answers, at most 200, the oldest first.
-        trial: id of the trial whose answer `history` and `state` include; null before the first one.
+        trial: id of the trial whose answer `history` and `state` include; null before the first answer.
         history: the messages up to that answer in OpenAI's form, without the system prompt. If the trial gave no
             answer, the user's message is the last one. Null until the trial has ended, and if its bodies were removed.
-        state: simulated state after that answer; null likewise.
+        state: simulated state after that answer; null if `history` is null.
     """
 
     slug: str
@@ -107,8 +107,8 @@ class MessageBody(CaseBody):
             `from_trial`.
         profile: name of the sampling profile. Null stands for the profile of the previous answer; in a first message,
             for the profile of `from_trial`, or the default profile.
-        strategy: strategy, as in PlanBody; null as for `profile`.
-        method: how calls are requested, as in PlanBody; null as for `profile`.
+        strategy: one of the `strategies` of PlanBody; null as for `profile`.
+        method: how calls are requested, as in `methods` of PlanBody; null as for `profile`.
         stream: whether to stream the answer; null as for `profile`.
         trials: how many times the message is sent.
         agreed: number of paid requests that you confirm. If it is too low, the answer is 409 with the number to
@@ -128,8 +128,8 @@ class FirstMessageBody(MessageBody):
     """First message of a conversation.
 
     Attributes:
-        from_trial: id of a trial. The conversation begins with its messages, tools and settings, which other members of
-            the body replace.
+        from_trial: id of a trial. The conversation begins with the messages, tools and settings of this trial; other
+            members of the body replace them.
     """
 
     from_trial: Id | None = None

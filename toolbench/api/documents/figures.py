@@ -69,7 +69,7 @@ class RateDocument(Schema):
         share: rate of passed trials as a fraction, null if n is 0. It differs from k / n if the rate weights its
             scenarios equally.
         low: lower bound of the interval, as a fraction; null if n is 0 or the interval is not valid.
-        high: upper bound, likewise.
+        high: upper bound of the interval; null as for `low`.
         interval: name of the interval's method with the confidence level, such as "Wilson, 95 %".
     """
 

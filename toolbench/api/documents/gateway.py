@@ -49,8 +49,8 @@ class AliasBody(BodySchema):
             letter or digit first.
         model: id of a model; null with `config`.
         profile: name of a sampling profile.
-        strategy: strategy, as in PlanBody.
-        method: `native`, `text_json`, `template`, `constrained` or `auto`, as in PlanBody.
+        strategy: strategy, as in `strategies` of PlanBody.
+        method: `native`, `text_json`, `template`, `constrained` or `auto`, as in `methods` of PlanBody.
         config: id of a measured configuration, whose model, profile, strategy and method are served. If the body has
             these members too, they must have the same values.
         repairs: whether the gateway re-prompts the model once after a call that is not valid.
@@ -75,8 +75,8 @@ class ChangedAliasBody(AliasBody):
     """New settings of an alias.
 
     Attributes:
-        binding: id of the alias's current binding, null if it has none. If the alias has got another binding since it
-            was read, the change is refused.
+        binding: id of the alias's current binding, null if it has none. If the alias has got another binding since you
+            read it, the change is refused.
     """
 
     binding: Id | None
@@ -115,7 +115,7 @@ class CanaryBody(BodySchema):
     Attributes:
         every_hours: hours between two runs.
         requests_per_run: request limit of each run.
-        requests_per_month: request limit of all runs of a calendar month (UTC), at least that of one run.
+        requests_per_month: request limit of all runs of a calendar month (UTC), at least `requests_per_run`.
     """
 
     every_hours: Annotated[int, Field(ge=1, le=MAX_EVERY_HOURS)] = 24
@@ -170,12 +170,12 @@ class GatewayTraceDocument(Schema):
         calls: number of tool calls in the answer.
         changes: names of the changes to request and answer.
         requests: number of requests to the providers of all tried aliases, retries included.
-        input_tokens: tokens of the requests for the answer; null without an answer, or if the provider did not report
-            them.
-        output_tokens: tokens of the answers; null likewise.
+        input_tokens: input tokens of the turns that gave the answer; null without an answer, or if the provider did not
+            report them.
+        output_tokens: output tokens of these turns; null as for `input_tokens`.
         cost: dollars that the provider reported; null without an answer, or if it reported no cost.
         duration_ms: time from the arrival of the request to the end of the response.
-        upstream_ms: sum of the times of these requests.
+        upstream_ms: sum of the times of the requests to the providers.
     """
 
     id: int
