@@ -15,7 +15,7 @@ from toolbench.engine.tools.python_functions import PythonTool, PythonTools
 
 
 class JsonResultTool(Tool):
-    """Tool of CrewAI that sends results to the model as JSON instead of Python's `str`."""
+    """Tool of CrewAI whose results the model gets as JSON, but texts unchanged; CrewAI itself would use `str`."""
 
     def format_output_for_agent(self, raw_result: Any) -> str:
         """Return the text of a result for the model."""

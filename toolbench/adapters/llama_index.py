@@ -59,7 +59,7 @@ def build_tools(tools: PythonTools) -> list[FunctionTool]:
 
 
 def build_tool(tool: PythonTool) -> FunctionTool:
-    """Return a Python tool as a tool of LlamaIndex, whose results the model gets as JSON."""
+    """Return a Python tool as a tool of LlamaIndex. The model gets results as JSON, but texts unchanged."""
     runner, definition = ToolRunner(tool), tool.definition
     return FunctionTool(
         fn=runner.run,

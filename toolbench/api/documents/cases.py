@@ -33,7 +33,7 @@ class CaseSetDocument(Schema):
 
     Attributes:
         kind: `own` for cases of users, `bfcl` for cases of the benchmark BFCL.
-        public: whether exports and bundles include its cases.
+        public: whether exports and bundles include its cases by default.
     """
 
     id: int
@@ -144,7 +144,7 @@ class PrivacyBody(BodySchema):
     """Privacy of a set.
 
     Attributes:
-        public: whether exports and bundles include its cases.
+        public: whether exports and bundles include its cases by default.
     """
 
     public: bool
