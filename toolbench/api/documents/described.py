@@ -10,7 +10,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 _SECTION = "\n\nAttributes:\n"
-_NAME = re.compile(r"^ {4}(\w+): ", re.MULTILINE)
+_NAME = re.compile(r"^ {4}(\w+): ", re.MULTILINE)  # before the description of an attribute, such as `    limit: `
 
 
 class Schema(ninja.Schema):
