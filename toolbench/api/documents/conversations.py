@@ -107,7 +107,7 @@ class MessageBody(CaseBody):
             `from_trial`.
         profile: name of the sampling profile. Null stands for the profile of the previous answer; in a first message,
             for the profile of `from_trial`, or the default profile.
-        strategy: one of the `strategies` of PlanBody; null as for `profile`.
+        strategy: strategy, as in `strategies` of PlanBody; null as for `profile`.
         method: how calls are requested, as in `methods` of PlanBody; null as for `profile`.
         stream: whether to stream the answer; null as for `profile`.
         trials: how many times the message is sent.
