@@ -229,7 +229,7 @@ def _load_pools(version: UUID, scope: Mapping[str, bool]) -> list[SumRow]:
 
 
 def _read_pool(row: Mapping[str, Any]) -> SumRow:
-    """Return the row in the form of `sum_cells`, without its id and with int instead of Decimal; `repeated` is added."""
+    """Return the row in the form of `sum_cells`, with int instead of Decimal; it also has `repeated`."""
     return {name: value for name, value in row.items() if name != "id"} | {
         name: int(row[name]) for name in _DECIMAL_SUMS
     }
