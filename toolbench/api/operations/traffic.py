@@ -130,5 +130,5 @@ def _build_draft_values(row: DraftRow) -> dict[str, Any]:
     """Return the values of a TrafficDraftDocument."""
     draft = row.draft
     columns = {name: getattr(draft, name) for name in ("id", "state", "title", "count", "model", "masked", "file_name")}
-    shown = {name: getattr(row, name) for name in ("message", "history", "tools", "calls")}
-    return columns | shown | {"answers": draft.answer_count}
+    shown = {name: getattr(row, name) for name in ("message", "tools", "calls")}
+    return columns | shown | {"history": row.history_length, "answers": draft.answer_count}
