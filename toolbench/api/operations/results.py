@@ -143,13 +143,13 @@ def list_failures(request: HttpRequest, query: Query[FailuresParameters]) -> Any
     if problem := find_unreadable_problem(failures_query.ignored):
         return problem
     page = get_failures(failures_query)
-    names = ("signature", "scenario", "version", "place", "count", "runs", "sentence", "exemplar", "nearest")
+    names = ("signature", "scenario", "version", "place", "count", "sentence", "exemplar", "nearest")
     return {
         "version": page.version,
         "causes": [{"cause": row.cause.code, "count": row.count, "trials": row.query} for row in page.heat_map.rows],
         "groups": [
             {name: getattr(group, name) for name in names}
-            | {"cause": group.cause.code if group.cause else "", "trials": group.query}
+            | {"runs": group.run_count, "cause": group.cause.code if group.cause else "", "trials": group.query}
             for group in page.groups.shown
         ],
     }
