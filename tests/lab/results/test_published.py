@@ -121,5 +121,5 @@ def test_published_matrix_36_of_40_is_not_distinguished_from_best(
     link = f"/compare/?a_published={row.key}&amp;b_published={published.best.key}"
     assert f'href="/compare/?a_published={published.indistinguishable_from_best[0].key}' in text
     assert f'href="{link}">36/40' in text
-    assert "40/40 overlaps" in text
+    assert "40/40, does not differ significantly from" in text
     assert "Cannot tell" in read_html(owner_client.get(link.replace("&amp;", "&")))

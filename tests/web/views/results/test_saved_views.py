@@ -113,5 +113,5 @@ def test_frozen_address_omits_later_runs(owner_client: Client) -> None:
 def test_frozen_address_replaces_invalid_limit(owner_client: Client) -> None:
     run = make_run()
     page = read_html(owner_client.get("/matrix/?upto=x"))
-    assert f"Shows runs up to run {run.pk}, without later ones." in page
+    assert f"The frozen address shows only runs up to run {run.pk}." in page
     assert f'data-copy="/matrix/?upto={run.pk}"' in page
