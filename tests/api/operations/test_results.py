@@ -73,7 +73,8 @@ def test_compare_api_compares_three_sides_with_first(api: ApiClient, runs: list[
 
 
 def test_failures_and_latency_api_return_figures_of_run(api: ApiClient, runs: list[Run]) -> None:
-    runs[0].trials.filter(outcome="fail").update(cause="no_call", cause_signature="no_call · happy_path", taxonomy=read_taxonomy_version())
+    cause = {"cause": "no_call", "cause_signature": "no_call · happy_path", "taxonomy": read_taxonomy_version()}
+    runs[0].trials.filter(outcome="fail").update(**cause)
     found = api.get(f"/failures?run={runs[0].pk}")
     assert found["version"] == read_taxonomy_version()
     assert [(line["cause"], line["count"]) for line in found["causes"]] == [("no_call", 2)]
