@@ -212,7 +212,7 @@ READER_BY_NAME: Mapping[str, InputReader] = {
         lambda size: '{"a":[' * (size // 6), lambda text: repair_arguments(text, REPAIR_NAMES, is_truncated=True), 170
     ),
     "repairs, objects in a row": InputReader(
-        lambda size: '{"a":1}' * (size // 7), lambda text: repair_arguments(text, REPAIR_NAMES), 20
+        lambda size: '{"a":1}' * (size // 7), lambda text: repair_arguments(text, REPAIR_NAMES), 23
     ),
     "repairs, quotes": InputReader(lambda size: '"' * size, lambda text: repair_arguments(text, REPAIR_NAMES), 130),
     "tagged calls": InputReader(lambda size: "<tool_call>{}</tool_call>" * (size // 25), extract_tagged_calls, 16),
