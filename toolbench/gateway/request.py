@@ -179,13 +179,14 @@ def build_registry(tools: Sequence[GatewayTool]) -> ToolRegistry:
     key = tuple(tools)
 
     def build() -> tuple[ToolRegistry, int]:
-        registry = _build_registry(key)
-        return registry, estimate_bytes([key, *(tool.parameters for tool in registry.definitions)])
+        definitions = _build_definitions(key)
+        parameters = [definition.parameters for definition in definitions]
+        return ToolRegistry(definitions), estimate_bytes([key, *parameters])
 
     return _registries.get(key, build)
 
 
-def _build_registry(tools: tuple[GatewayTool, ...]) -> ToolRegistry:
+def _build_definitions(tools: tuple[GatewayTool, ...]) -> tuple[StoredToolDefinition, ...]:
     definitions = []
     for tool in tools:
         definition = StoredToolDefinition(tool.name, tool.description, json.loads(tool.schema))
@@ -197,4 +198,4 @@ def _build_registry(tools: tuple[GatewayTool, ...]) -> ToolRegistry:
     names = [definition.name for definition in definitions]
     if len(set(names)) < len(names):
         raise refuse("Two tools have the same name. Rename one of them.")
-    return ToolRegistry(tuple(definitions))
+    return tuple(definitions)

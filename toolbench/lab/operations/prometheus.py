@@ -23,9 +23,9 @@ _COUNT_WORK = load_statement("operations/count_work")
 
 def render_metrics() -> bytes:
     """Return all metrics as UTF-8 text."""
-    registry = CollectorRegistry()
-    registry.register(InstallationCollector())
-    text: bytes = generate_latest(registry)
+    collectors = CollectorRegistry()
+    collectors.register(InstallationCollector())
+    text: bytes = generate_latest(collectors)
     return text
 
 
