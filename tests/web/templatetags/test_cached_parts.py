@@ -13,7 +13,7 @@ UNKNOWN = {"retries_known": False}
 def test_include_cached_reuses_part_of_equal_version() -> None:
     version = uuid4()
     first = include_cached(NAME, version, 1, counts=UNKNOWN, query="")
-    assert "answers of 429 and 5xx: unknown" in first
+    assert "answers with status 429 and 5xx: unknown" in first
     assert include_cached(NAME, version, 1, counts=UNKNOWN, query="other") is first
     assert include_cached(NAME, version, 2, counts=UNKNOWN, query="") is not first
     assert include_cached(NAME, uuid4(), 1, counts=UNKNOWN, query="") is not first

@@ -1,4 +1,4 @@
-"""Answers of 429 and 5xx, retries and back-off on result pages, and the links of their counts."""
+"""Answers with status 429 and 5xx, retries and back-off on result pages, and the links of their counts."""
 
 import html
 import re
@@ -13,12 +13,12 @@ from toolbench.lab.models import Run
 
 pytestmark = pytest.mark.django_db
 LINK = re.compile(r'href="(/trials/\?[^"]*had=[^"]*)" data-count="\d+">([\d,]+) trials?')
-EXPECTED_TEXT = "4 answers of 429"
+EXPECTED_TEXT = "4 answers with status 429"
 
 
 @pytest.fixture
 def run() -> Run:
-    """Two configurations, each with two tool scenarios and the control; the first had 4 answers of 429 in them."""
+    """Two configurations, each with two tool scenarios and the control; the first had 4 answers with status 429."""
     run = make_run()
     for place, is_limited in enumerate((True, False)):
         config = make_config(run, model_name=f"vendor/model-{place}", position=place)
@@ -59,7 +59,7 @@ def build_addresses(run: Run) -> dict[str, str]:
 def test_pages_show_answers_of_429_and_links_open_their_trials(owner_client: Client, run: Run, name: str) -> None:
     text = read_html(owner_client.get(build_addresses(run)[name]))
     assert EXPECTED_TEXT in text
-    assert "0 answers of 429" in text or name in ("run", "matrix")
+    assert "0 answers with status 429" in text or name in ("run", "matrix")
     for address, count in LINK.findall(text):
         assert count_opened_trials(owner_client, address) == int(count), address
     assert LINK.findall(text) or name in ("compare", "decide")
@@ -71,8 +71,8 @@ def test_pages_show_unknown_for_answers_without_status(owner_client: Client, run
         make_step(trial, status=None)
     recompute_immediately(run.cells.values_list("pk", flat=True))
     text = read_html(owner_client.get(build_addresses(run)[name]))
-    assert "answers of 429 and 5xx: unknown" in text
-    assert "answers of 429 in" not in text
+    assert "answers with status 429 and 5xx: unknown" in text
+    assert "answers with status 429 in" not in text
 
 
 def test_matrix_page_shows_unknown_retries_as_unknown(owner_client: Client, run: Run) -> None:
