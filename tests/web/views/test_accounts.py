@@ -5,6 +5,7 @@ import re
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from pytest_django.fixtures import Settings
 
 from tests.page_html import read_html
 from toolbench.lab.endpoints import offered_models
@@ -38,6 +39,12 @@ def test_people_page_invited_viewer_reads_pages_and_cannot_change(owner_client: 
 def test_people_page_shows_sign_in_link_once(owner_client: Client) -> None:
     token = invite(owner_client, "ana", "operator").split("/")[2]
     assert token not in read_html(owner_client.get("/settings/people/"))
+
+
+def test_people_page_says_how_long_a_sign_in_link_works(owner_client: Client, settings: Settings) -> None:
+    settings.SIGN_IN_HOURS = 7
+    page = read_html(owner_client.post("/settings/people/", {"name": "ana", "role": "viewer"}))
+    assert "within 7 hours" in page
 
 
 def test_people_page_refused_invitation_keeps_input(owner_client: Client) -> None:

@@ -1,5 +1,6 @@
 """Views of accounts and of the audit list."""
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
@@ -72,6 +73,7 @@ def _render_people(
         "roles": Role.choices,
         "invited": invited,
         "link": link,
+        "hours": settings.SIGN_IN_HOURS,
         "error": error,
         "typed": {"name": "", "role": Role.VIEWER, **typed},
     }
