@@ -62,7 +62,7 @@ class RateChart:
 
 
 def build_rate_charts(page: RateControlPage | None) -> tuple[RateChart, ...]:
-    """Return the charts of requests in flight and of answers per minute; () without two points."""
+    """Return the charts of requests in flight and of answers per minute; () if there are fewer than two points."""
     if page is None or len(page.points) < 2:
         return ()
     return (

@@ -21,7 +21,7 @@ def start_import(file: "UploadedFile[Any] | None", owner: User | None) -> Run | 
     """Import a small file at once, or queue the import of a large one for a worker.
 
     Returns:
-        The imported run, or the row of the queue.
+        The imported run, or the queued import.
 
     Raises:
         RunImportError: nothing was imported; the message gives the reason and the next step.

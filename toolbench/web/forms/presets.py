@@ -23,7 +23,7 @@ _LIST_KINDS = ("list", "transforms", "order", "names")
 def _build_field(name: str) -> forms.Field:
     """Return the field of a setting.
 
-    An empty field keeps the value of the layers below; `null` removes it.
+    An empty field keeps the value of the lower layers; `null` clears it.
     """
     setting = _SETTINGS[name]
     words = ("true", "false") if setting.kind == "flag" else setting.choices if setting.kind == "choice" else ()

@@ -206,7 +206,7 @@ def quantile_value(value: Quantile) -> str:
 
 @register.filter
 def quantile_bounds(value: Quantile) -> str:
-    """Return the bounds of a quantile in seconds, such as 7.6–9.6 or 9.1–open; "open" for two open ones."""
+    """Return the bounds of a quantile in seconds, such as 7.6–9.6 or 9.1–open; "open" if both are open."""
     return render_quantile_bounds(value)[1:].partition(", ")[0].replace(" – ", "–")
 
 
