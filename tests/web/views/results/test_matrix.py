@@ -44,7 +44,17 @@ def test_matrix_page_opens_row_by_link(owner_client: Client) -> None:
 @pytest.mark.parametrize(("view", "enter"), [("", "open the trials of the cell"), ("bars", "open the row: ")])
 def test_matrix_page_lists_keys_of_its_view(owner_client: Client, view: str, enter: str) -> None:
     make_measured_config()
-    assert f"<dd>{enter}" in read_html(owner_client.get("/matrix/", {"view": view}))
+    text = read_html(owner_client.get("/matrix/", {"view": view}))
+    assert enter in text
+    assert "<kbd>f</kbd>" in text
+
+
+@pytest.mark.parametrize("view", ["", "bars"])
+def test_matrix_page_of_published_scope_lists_no_keys_for_trials(owner_client: Client, view: str) -> None:
+    builtin_data.load_builtin_data()
+    text = read_html(owner_client.get("/matrix/", {"scope": "published", "view": view}))
+    assert 'id="keys"' in text
+    assert "<kbd>f</kbd>" not in text
 
 
 def test_matrix_page_says_why_it_has_no_totals(owner_client: Client) -> None:
