@@ -78,7 +78,7 @@ def test_playground_message_starts_run_of_draft_case(owner_client: Client, send:
     assert trial.run.title == f"Playground: {MESSAGE['message']}"
     assert Case.objects.get().set.kind == "draft"
     for path in (f"/trials/{trial.pk}/", f"/runs/{trial.run_id}/"):
-        assert "unless you name" in read_html(owner_client.get(path))
+        assert "unless you choose" in read_html(owner_client.get(path))
     assert {entry.action for entry in AuditEntry.objects.all()} == {"added", "launched"}
 
 
