@@ -70,7 +70,7 @@ def delete(request: HttpRequest, provider_id: int) -> HttpResponse:
     """Ask for confirmation; on POST, delete the provider. Its runs are kept."""
     provider = get_object_or_404(Provider, pk=provider_id)
     if request.method != "POST":
-        context = {"row": get_provider(provider_id), "stored_models": provider.models.count()}
+        context = {"row": get_provider(provider_id), "stored_model_count": provider.models.count()}
         return render_page(request, "providers/delete.html", context)
     try:
         connect.delete_provider(provider_id)
