@@ -26,7 +26,7 @@ from toolbench.lab.models import Cell, CellPool, PoolState, Run, RunConfig, Tria
 
 SumRow = dict[str, Any]  # sums over cells by column: a row of CellPool, or of a query over cells with the same columns
 
-CONFIRMATION_PURPOSE = "confirm"  # Run.purpose of confirmation runs; the decision that they confirm does not count them
+CONFIRMATION_PURPOSE = "confirm"  # Run.purpose of confirmation runs, which no decision counts
 MORE_TRIALS_PURPOSE = "decide"  # Run.purpose of a run with trials that a decision needs; the decision counts them
 CONFIG_FIELDS = (
     "provider_name", "provider_kind", "model_name", "profile", "strategy", "method", "examples", "tool_use_mode",

@@ -92,7 +92,7 @@ class Tally(CellCounts):
 
     @property
     def shows_retries(self) -> bool:
-        """Whether the command line prints retry counts, because they are incomplete or one of them is above 0."""
+        """Whether retry counts are shown: if they are incomplete or one of them is above 0."""
         return not self.retries_known or bool(self.answers_429 or self.answers_5xx or self.retries)
 
     @property

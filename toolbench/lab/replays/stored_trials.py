@@ -84,7 +84,7 @@ class ReplayedTrial:
         counts: the trial's counts by column; {} if the replay did not use all stored answers, and so counted too few.
         version: the scenario version that judged; 0 without columns.
         unknown_from: 1-based number of the first step that could not be replayed; 1 after an error of the engine or
-            of the scenario; None if the replay came to an end or `is_not_replayable`.
+            of the scenario; None if the replay did not stop early or `is_not_replayable`.
         reason: why the replay stopped early or was not possible; "" otherwise.
         is_not_replayable: whether the trial sent no request, was ended without a verdict, or lost its bodies.
         differing_fields: names of fields in which requests differ from the stored ones without an effect on the model.

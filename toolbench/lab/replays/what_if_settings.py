@@ -51,7 +51,7 @@ class WhatIfSettings:
 
     Attributes:
         strategy: name of a strategy or preset; "" keeps the strategy of the run.
-        presets: names of presets to add above all layers of the run.
+        presets: names of presets to add above all layers but the scenario's.
         without: names of transforms and repairs to omit.
         text_format: name of a text format; "" keeps that of the run.
         limits: policy keys of changed limits, with their values.

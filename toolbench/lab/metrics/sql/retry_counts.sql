@@ -1,8 +1,8 @@
 -- Fragment: for each trial, its answers with status 429 and 5xx, its retries, its back-off in milliseconds, and whether
 -- the status of a step is unknown.
 --
--- The condition on steps is that of the index retry_steps, which is read by an array of trials for the reason that
--- recompute_cells.sql has. A trial without such a step has no row.
+-- The condition on steps is that of the index retry_steps; a trial without such a step has no row. Why the index is
+-- searched for an array of trials is said in recompute_cells.sql.
 -- Needs: `trials`, rows of lab_trial.
 -- Parts: is_429, is_5xx, without_status: conditions on `step`.
     SELECT step.trial_id AS id, count(*) FILTER (WHERE {is_429}) AS answers_429,

@@ -109,13 +109,11 @@ def _check_plan(request: RunRequest, policy_hashes: tuple[str, ...], tried_versi
 
     Args:
         request: the request of the new trials.
-        configs: the measured configurations.
         policy_hashes: hashes of the measured frozen settings, in the order of the configurations.
         tried_versions: (scenario, version) of each cell of the configurations.
 
     Raises:
-        NewTrialsError: the request cannot be planned, it would try other settings or newer scenario versions, or the
-            configurations differ in tool-use mode or instance kind.
+        NewTrialsError: the request cannot be planned, or it would try other settings or newer scenario versions.
     """
     try:
         plan = build_plan(request)

@@ -15,7 +15,7 @@ from toolbench.lab.scenarios.catalogue import ScenarioKey
 
 MAX_PAGE_ROWS = 60  # of the matrix
 MAX_FLAT_COLUMNS = 10  # if there are more columns of cells, their heads stand upright
-MAX_EVEN_COLUMNS = 7  # up to so many columns of cells are as wide as a single column after them
+MAX_EVEN_COLUMNS = 7  # up to so many columns of cells share the page width equally with a single column after them
 NO_TIMES = Times()
 STATES_WITHOUT_VALUE = ("na", "waiting", "unknown", "unpublished")
 

@@ -111,7 +111,10 @@ def _build_exchange_rows(step: Step, facts: JsonObject | None, total_ms: float) 
 
 
 def _describe_counts(facts: JsonObject | None) -> tuple[str, str]:
-    """Return texts such as ", 2 changes" and ", 1, 3 ignored" (calls); both are "" if the details were not read."""
+    """Return the numbers of changes and of calls, such as ", 2 changes" and ", 1, 3 ignored".
+
+    Both texts are "" if the step details were not read.
+    """
     if facts is None:
         return "", ""
     ignored = facts.get("ignored_calls", 0)

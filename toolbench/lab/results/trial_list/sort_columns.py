@@ -61,8 +61,8 @@ class SortColumn:
     def expression(self) -> OrderBy:
         """Return the term for `order_by` of a query.
 
-        The term says only for nullable columns where nulls stand. For other columns, such a term would keep PostgreSQL
-        from using their indexes.
+        It sets the place of nulls only for nullable columns: PostgreSQL could not use the indexes of other columns with
+        it.
         """
         nulls = {f"nulls_{'first' if self.unknown_first else 'last'}": True} if self.is_nullable else {}
         return F(self.name).desc(**nulls) if self.descending else F(self.name).asc(**nulls)

@@ -1,7 +1,7 @@
 -- Find for each failed trial a passed trial with stored bodies to compare it with.
 --
--- Both trials belong to one run and scenario. If possible they also have one cell; else, one model. Among several such
--- passed trials, one of the same instance is chosen.
+-- The passed trial is of the same run and scenario. One of the same cell is preferred, else one of the same model; among
+-- equally good ones, one of the same instance.
 --
 -- Part: columns is the list of returned columns; `failed` is the failed trial, and `near` has the id of the passed one.
 -- Parameters: ids of failed trials.

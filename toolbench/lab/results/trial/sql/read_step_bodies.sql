@@ -1,6 +1,6 @@
 -- Read step details and the beginnings of bodies of steps.
 --
--- Details of one step larger than max_facts are not read. The others of a trial are read until their total size exceeds
+-- Details of a step that are larger than max_facts are not read. The others of a trial are read up to the total size
 -- max_total: those of one turn first, then the rest in the order of the steps.
 --
 -- Parameters: steps, requests and responses are ids of steps; turn is the turn to read first, -1 for none; max_total,
