@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from django.db.models import Q
 
 from toolbench.lab.metrics.pool_version import find_pool_version
-from toolbench.lab.metrics.repeated_instances import TRIED
+from toolbench.lab.metrics.repeated_instances import PASSED, TRIED
 from toolbench.lab.metrics.version_cache import VersionCache
-from toolbench.lab.models import Run, Trial
+from toolbench.lab.models import Run
 from toolbench.lab.models.trials import ANSWERED
 from toolbench.lab.results.compare.aa_noise import NoiseMeasurement, measure_noise
 from toolbench.lab.results.compare.baseline import BaselineComparison, compare_with_baseline
@@ -23,11 +23,10 @@ from toolbench.lab.results.compare.statistics import find_instances_by_change
 from toolbench.lab.results.compare.strata import STRATUM_FIELDS, StratumCounts
 
 MAX_CHANGED_INSTANCES = 10  # that regressed, and as many that were fixed
-_PASSED = Q(outcome=Trial.Outcome.PASS)
 # The trials that `count_successes` counts and those that are successes, by metric.
 _COUNTED_TRIALS = {"given": ANSWERED, "delivered": TRIED, "first": ANSWERED}
 _SUCCESSFUL_TRIALS = {
-    "given": _PASSED, "delivered": _PASSED & Q(errors_retried=0), "first": _PASSED & Q(output_retries=0),
+    "given": PASSED, "delivered": PASSED & Q(errors_retried=0), "first": PASSED & Q(output_retries=0),
 }  # fmt: skip
 
 
