@@ -94,8 +94,8 @@ class CauseLine:
         return {self.runs[start : start + _RUN_ID_BYTES] for start in range(0, len(self.runs), _RUN_ID_BYTES)}
 
 
-def select_kinds(*, simulated: bool, imported: bool) -> dict[str, bool]:
-    """Return conditions for `simulated` and `imported`, by the column of a run or pool.
+def build_kind_conditions(*, simulated: bool, imported: bool) -> dict[str, bool]:
+    """Return the conditions that select real, simulated or imported runs, by column of a run or pool.
 
     Args:
         simulated: True for runs of simulated models, False for runs of real models; ignored for imported runs.
@@ -124,7 +124,7 @@ class CauseScope:
     @property
     def kinds(self) -> dict[str, bool]:
         """Conditions for `simulated` and `imported`, by the column of a run or pool."""
-        return select_kinds(simulated=self.simulated, imported=self.imported)
+        return build_kind_conditions(simulated=self.simulated, imported=self.imported)
 
     def filter_runs(self) -> QuerySet[Run]:
         """Return the runs in scope that are not deleted.

@@ -16,7 +16,7 @@ from django.db import connection, transaction
 from django.db.models import BooleanField, Case, DecimalField, Exists, F, Max, Min, OuterRef, Q, QuerySet, Value, When
 
 from toolbench.evals.types import DRAWN
-from toolbench.lab.metrics.cause_pools import select_kinds, write_cause_pools
+from toolbench.lab.metrics.cause_pools import build_kind_conditions, write_cause_pools
 from toolbench.lab.metrics.pool_version import ENDED, find_pool_version, read_usable_version
 from toolbench.lab.metrics.repeated_instances import RepeatedInstances, RepeatedSums, sum_repeated_instances
 from toolbench.lab.metrics.result_filter import CHOICE_COLUMNS, ResultFilter
@@ -89,7 +89,7 @@ def sum_all_runs(chosen: ResultFilter, *, simulated: bool, imported: bool) -> Ru
         simulated: True for runs of simulated models, False for the other runs; ignored for imported runs.
         imported: True for imported runs, simulated or not; False for the other runs.
     """
-    scope = select_kinds(simulated=simulated, imported=imported)
+    scope = build_kind_conditions(simulated=simulated, imported=imported)
     version = None if chosen.has_time else read_usable_version()
     if version is not None:
         pooled_rows = [row for row in _load_pools(version, scope) if chosen.matches(row)]
@@ -120,7 +120,7 @@ def list_choices(*, simulated: bool, imported: bool, runs: Sequence[int] = ()) -
         # The condition on config__run changes no result. It keeps PostgreSQL from reading all configurations.
         rows = set(cells.filter(run__in=runs, config__run__in=runs).values_list(*cell_columns).distinct())
     else:
-        scope = select_kinds(simulated=simulated, imported=imported)
+        scope = build_kind_conditions(simulated=simulated, imported=imported)
         unpooled = cells.filter(run__in=Run.objects.filter(Run.COUNTED, pooled=False, **scope))
         pools = CellPool.objects.filter(**scope).order_by().values_list(*columns)
         rows = set(pools.union(unpooled.values_list(*cell_columns)))
@@ -192,7 +192,7 @@ def _sum_scope(chosen: ResultFilter, scope: Mapping[str, bool], *, without_poole
 
     Args:
         chosen: which configurations, scenarios and times to include.
-        scope: result of `select_kinds`.
+        scope: result of `build_kind_conditions`.
         without_pooled: whether to exclude pooled runs.
     """
     runs = Run.objects.filter(Run.COUNTED, deleted_at=None, **scope)
@@ -206,7 +206,7 @@ class _PoolCache:
 
     Attributes:
         version: None while nothing is cached.
-        rows: rows of CellPool by scope; a key is `tuple(select_kinds(…).items())`.
+        rows: rows of CellPool by scope; a key is `tuple(build_kind_conditions(…).items())`.
     """
 
     version: UUID | None = None

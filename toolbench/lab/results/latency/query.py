@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from django.db.models import F, Q
 from django.db.models.expressions import Combinable
 
+from toolbench.lab.metrics.cause_pools import build_kind_conditions
 from toolbench.lab.models import Run
 from toolbench.lab.query_params import QueryParams, clean_text, parse_whole_number
 from toolbench.lab.results.matrix.query import MatrixQuery
@@ -68,9 +69,8 @@ class LatencyQuery(ScopedQuery):
     @property
     def run_condition(self) -> Q:
         """Return the condition on runs that selects those of the scope."""
-        if self.scope == "imported":
-            return Run.COUNTED & Q(imported=True)
-        return Run.COUNTED & Q(imported=False, simulated=self.scope == "demo")
+        conditions = build_kind_conditions(simulated=self.scope == "demo", imported=self.scope == "imported")
+        return Run.COUNTED & Q(**conditions)
 
     def query(self, **changes: object) -> str:
         """Return the query string without default values, for the first page of the list.

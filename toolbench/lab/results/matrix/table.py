@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
+from toolbench.lab.metrics.cause_pools import build_kind_conditions
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.pool_version import find_pool_version
 from toolbench.lab.metrics.pools import RunSums, SumRow, sum_all_runs, sum_cells
@@ -199,10 +200,8 @@ def _filter_runs(query: MatrixQuery) -> QuerySet[Run]:
 
     The form offers the runs of real providers beside the chosen ones of the scope `runs`.
     """
-    existing_runs = Run.objects.filter(Run.COUNTED, deleted_at=None)
-    if query.scope == "imported":
-        return existing_runs.filter(imported=True)
-    return existing_runs.filter(imported=False, simulated=query.scope == "demo")
+    conditions = build_kind_conditions(simulated=query.scope == "demo", imported=query.scope == "imported")
+    return Run.objects.filter(Run.COUNTED, deleted_at=None, **conditions)
 
 
 def sum_matrix_rows(query: MatrixQuery) -> RunSums:
