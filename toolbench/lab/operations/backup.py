@@ -167,7 +167,7 @@ def check_dump(archive: zipfile.ZipFile, manifest: BackupManifest) -> None:
     except _MEMBER_ERRORS as error:
         raise BackupError("The backup is damaged: its dump cannot be read to the end.") from error
     if digest.hexdigest() != manifest.dump_sha256:
-        raise BackupError("The backup is damaged: its dump differs from the digest in its manifest.")
+        raise BackupError("The backup is damaged: its dump does not match the digest in its manifest.")
 
 
 def read_keys(archive: zipfile.ZipFile, manifest: BackupManifest) -> dict[str, bytes]:

@@ -16,8 +16,8 @@ from toolbench.lab.runs.sequential_stopping import DECISION_TEXTS
 INTERVAL_NOTE = "Intervals are 95 %. They apply to repeats of these scenarios only."
 TIMES_NOTE = (
     "p50_ms_value, p95_ms_value and p99_ms_value are order statistics of the durations of trials with an answer; the "
-    "time in the queue does not count. Keys in _low and _high are their distribution-free 95 % bounds; an open bound "
-    "is null."
+    "time in the queue does not count. Keys that end in _low and _high have their distribution-free 95 % bounds; an "
+    "open bound is null."
 )
 _CONFIG_COLUMNS = (
     "provider_name",

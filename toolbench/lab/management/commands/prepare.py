@@ -11,7 +11,7 @@ class Command(BaseCommand):
     """Command that prepares the start of the processes."""
 
     requires_system_checks = ()
-    help = "Migrate, load the built-in data, collect static files, and delete old addresses of this host's servers."
+    help = "Migrate, load built-in data, collect static files, and delete old addresses of this host's local servers."
 
     def handle(self, **options: object) -> None:
         """Migrate the database, load the built-in data and collect static files.
