@@ -16,7 +16,7 @@ from toolbench.lab.interchange.plausible_figures import FigureReader
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
 # These columns are not exported: labels and notes of trials are private; leases, workers, times in the queue and the
-# wish to keep bodies have no meaning in another installation; the import computes counts and search texts again.
+# choice to keep bodies have no meaning in another installation; the import computes counts and search texts again.
 _OMITTED_COLUMNS: Mapping[type[models.Model], frozenset[str]] = {
     Run: frozenset(
         {

@@ -44,7 +44,7 @@ class Provider(models.Model):
     query = models.CharField(max_length=200, blank=True)
     key_header = models.CharField(max_length=60, blank=True)  # header that sends the key; "": that of the wire format
     proxy_url = models.CharField(max_length=300, blank=True)  # without user name and password
-    ca_pem = models.TextField(blank=True)  # certificates of authorities trusted in addition to the system's
+    ca_pem = models.TextField(blank=True)  # certificates of authorities trusted in addition to the default ones
     client_certificate = models.TextField(blank=True)
     network_encrypted = models.BinaryField(null=True, blank=True)  # JSON: proxy_login, client_key
     option_defaults = models.JSONField(default=dict, blank=True)  # parameters that every request has, by name
@@ -128,7 +128,7 @@ class Model(models.Model):
     name = models.CharField(max_length=200)
     canonical = models.CharField(max_length=200, blank=True)
     tags = models.JSONField(default=list, blank=True)
-    workarounds = models.JSONField(default=list, blank=True)  # names of presets in strategy `production`
+    workarounds = models.JSONField(default=list, blank=True)  # names of presets that strategy production adds
     retired = models.BooleanField(default=False)
     mixed_upstreams = models.BooleanField(default=False)  # a router chooses among hosts, as with `:nitro` names
     true_rates = models.JSONField(default=dict, blank=True)  # success rates of a simulated model; {} for others

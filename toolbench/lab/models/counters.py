@@ -93,7 +93,7 @@ class TrialCounts:
     enum_calls: int = _sum_trials("Calls with a value that is not in the enum of the schema")
     range_calls: int = _sum_trials("Calls with a value out of range")
     extra_calls: int = _sum_trials("Calls with a property that the schema does not define")
-    ignored_calls: int = _sum_trials("Calls of an answer that the loop did not keep")
+    ignored_calls: int = _sum_trials("Calls that the loop dropped, such as those above the limit per turn")
     answered_turns: int = _sum_trials("Turns with an answer")
     good_turns: int = _sum_trials("Turns with an answer in which no cause was found, except harmless ones")
     final_answers: int = _sum_trials("Answers without a call")

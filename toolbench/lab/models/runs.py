@@ -71,7 +71,7 @@ class Run(models.Model):
     request = models.JSONField(default=dict)  # the RunRequest (lab/planning/run_request.py) as JSON
     skipped = models.JSONField(default=list)  # [{"what", "why"}]: configurations and scenarios that were left out
     engine_version = models.CharField(max_length=20, blank=True)
-    pooled = models.BooleanField(default=False)  # whether CellPool includes its cells, or would without PLAYGROUND
+    pooled = models.BooleanField(default=False)  # whether its cells are in CellPool, which leaves out PLAYGROUND
     keeps_bodies = models.BooleanField(default=False)  # a user chose that retention never removes its bodies
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True, blank=True)

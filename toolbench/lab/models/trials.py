@@ -142,7 +142,7 @@ class Trial(models.Model, TrialColumns):
     upstream = models.CharField(max_length=120, blank=True)  # the host to which a router sent the request
     fingerprint = models.CharField(max_length=120, blank=True)  # system_fingerprint
     model_echoed = models.CharField(max_length=200, blank=True)  # name of the model
-    tools_dropped = models.BooleanField(default=False)  # the server renders the same prompt without tools
+    tools_dropped = models.BooleanField(default=False)  # the server renders the same prompt with and without tools
     not_executed = models.BooleanField(default=False)  # an answer had only calls that could not be read or run
     call_expected = models.BooleanField(null=True)  # None: no tool was offered
     cause = models.CharField(max_length=40, blank=True)  # a code of evals/data/wire_causes.json; "" for none

@@ -32,7 +32,7 @@ class EndedRun:
     """Ended run with the series of its schedule.
 
     Attributes:
-        series: the series of the schedule; empty if the run has none.
+        series: the series of the run's schedule; empty if the run has no schedule.
     """
 
     run: Run

@@ -11,7 +11,7 @@ from toolbench.lab.metrics.tally import Tally, tally_cells
 from toolbench.lab.metrics.times import Times, load_cell_times, merge_times
 from toolbench.lab.models import Cell, Run, RunConfig, Schedule
 
-# If no series of a schedule ever changes, largest probability that the test finds drift in one of them at any time.
+# Largest probability that the test ever finds drift in a series of a schedule, if none of them changes.
 DRIFT_ERROR = 0.05
 MAX_TESTED_RUNS = 500  # the drift test ends after so many runs since the baseline
 MAX_RUNS_SHOWN = 60  # newest runs that pages show

@@ -167,7 +167,7 @@ def get_trace_page(alias: str, before: int | None, limit: int = TRACES_PER_PAGE)
     Args:
         alias: name of an alias; empty for all.
         before: only traces with a lower primary key are listed; None for the first page.
-        limit: most traces of a page.
+        limit: maximum number of traces on a page.
     """
     traces = GatewayTrace.objects.defer(*BODY_COLUMNS)
     traces = traces.filter(alias=alias) if alias else traces

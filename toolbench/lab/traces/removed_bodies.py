@@ -1,4 +1,4 @@
-"""Removal of bodies by a rule of retention: a filter for trials that have them, and a sentence about those without."""
+"""Filter for trials with bodies, and the sentence about a trial whose bodies a rule of retention removed."""
 
 from django.db.models import Q
 

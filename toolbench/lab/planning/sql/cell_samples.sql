@@ -2,7 +2,7 @@
 -- of 0 and NULL otherwise.
 --
 -- Parameters: ids of the cells.
--- Returns: cell id, then count, mean and variance of requests, input tokens, output tokens, cost and duration (ms).
+-- Returns: cell id, then count, mean and variance of each of ESTIMATED_FIGURES (planning/forecast.py), in their order.
 SELECT cell_id,
     count(requests), avg(requests::float8), var_pop(requests::float8),
     count(input_tokens), avg(input_tokens::float8), var_pop(input_tokens::float8),
