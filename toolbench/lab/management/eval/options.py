@@ -275,7 +275,9 @@ class EvalOptions:
     failure_policy: str = field(
         default="fatal",
         metadata=_build_metadata(
-            POLICY, "enforced mode: a trial fails if a tool's last call failed (fatal) or all calls failed (tolerated)", "TOOL_FAILURE_POLICY"
+            POLICY,
+            "enforced mode: a trial fails if a tool's last call failed (fatal) or all calls failed (tolerated)",
+            "TOOL_FAILURE_POLICY",
         ),
     )
     allow: tuple[str, ...] = field(
