@@ -104,11 +104,11 @@ def iter_report_files(run_id: int, *, output_dir: str | None = None) -> Iterator
 
 def _iter_files(run: Run, output_dir: str | None = None) -> Iterator[tuple[str, bytes]]:
     masker = load_known_secrets().masker
-    for name, content in _generate_files(run, output_dir):
+    for name, content in _iter_unmasked_files(run, output_dir):
         yield name, masker.mask_body(content, join_parts=False)
 
 
-def _generate_files(run: Run, output_dir: str | None) -> Iterator[tuple[str, bytes]]:
+def _iter_unmasked_files(run: Run, output_dir: str | None) -> Iterator[tuple[str, bytes]]:
     configs = tuple(run.configs.select_related("provider"))
     recompute_all_stale(run.pk)
     builder = TrialReportBuilder(build_config_labels(configs), run.simulated)
