@@ -20,7 +20,7 @@ from toolbench.lab.endpoints.network import (
     change_network,
     is_rerouted,
     list_network_errors,
-    list_stored_secrets,
+    list_network_secret_names,
 )
 from toolbench.lab.endpoints.rate_control import list_rate_errors
 from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE, find_simulated_url_error
@@ -164,7 +164,7 @@ def list_save_actions(settings: ConnectionSettings, before: Provider | None, aft
         after: the saved provider.
     """
     is_entered = bool(settings.key or settings.headers or settings.network.has_secret)
-    is_removed = before is not None and bool(_list_secrets(before) - _list_secrets(after))
+    is_removed = before is not None and bool(_list_stored_secret_names(before) - _list_stored_secret_names(after))
     return [
         Action.ADDED if before is None else Action.CHANGED,
         *([Action.KEY_ENTERED] if is_entered else []),
@@ -172,10 +172,10 @@ def list_save_actions(settings: ConnectionSettings, before: Provider | None, aft
     ]
 
 
-def _list_secrets(provider: Provider) -> set[str]:
+def _list_stored_secret_names(provider: Provider) -> set[str]:
     """Return the names of the provider's stored secrets; those of headers in lower case."""
     headers = {f"header {name.lower()}" for name in provider.header_names}
-    return headers | list_stored_secrets(provider) | ({"key"} if provider.key_encrypted is not None else set())
+    return headers | list_network_secret_names(provider) | ({"key"} if provider.key_encrypted is not None else set())
 
 
 def delete_provider(provider_id: int) -> None:

@@ -119,7 +119,7 @@ def change_network(provider: Provider, settings: NetworkSettings) -> None:
         provider.network_encrypted = encrypt(json.dumps(secrets)) if any(secrets.values()) else None
 
 
-def list_stored_secrets(provider: Provider) -> set[str]:
+def list_network_secret_names(provider: Provider) -> set[str]:
     """Return the names of the stored network secrets; all names if they cannot be decrypted."""
     secrets = _read_secrets(provider)
     return {"proxy_login", "client_key"} if secrets is None else {name for name, value in secrets.items() if value}
