@@ -63,3 +63,9 @@ def test_gate_files_escape_names_of_cells() -> None:
 
     assert names == ["m|n · <b> \N{REPLACEMENT CHARACTER} · patch"]
     assert r"| m\|n · &lt;b>" in render_markdown(results)
+
+
+def test_gate_files_keep_a_backslash_before_a_bar_in_one_cell() -> None:
+    results = GateResults("Run 7", (CellResult("a\\|b\nc", 1, 1, "1/1", is_applicable=True),))
+
+    assert "| a\\\\\\|b c | 1/1 |  |" in render_markdown(results)

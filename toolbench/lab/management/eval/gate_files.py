@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
+from toolbench.lab.interchange.report.matrix import escape_cell
 from toolbench.lab.management.eval.baseline import BaselineGate
 from toolbench.lab.management.eval.results import CellResult
 from toolbench.lab.management.eval.threshold import list_cells_below
@@ -112,11 +113,7 @@ def render_markdown(results: GateResults) -> str:
 
 def _render_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(_escape_cell(value) for value in line)} |" for line in lines)
-
-
-def _escape_cell(text: str) -> str:
-    return _escape(text).replace("|", r"\|")
+    return "\n".join(f"| {' | '.join(map(escape_cell, line))} |" for line in lines)
 
 
 def _escape(text: str) -> str:
