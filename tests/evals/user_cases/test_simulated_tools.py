@@ -29,10 +29,11 @@ def test_simulated_tools_return_arguments_unless_case_has_result() -> None:
     ("entry", "description", "state"),
     [
         ({"error": "no", "set": {"/x": 1}}, "refuses every call", {}),
+        ({"error": "no", "fault": {"kind": "crashes"}}, "refuses every call", {}),
         ({"fixed": "ok", "set": {"/x": 1}}, "a fixed result, and changes the state", {"x": 1}),
     ],
 )
-def test_describe_results_names_only_changes_that_are_made(
+def test_describe_results_names_only_what_a_call_does(
     entry: dict[str, Any], description: str, state: dict[str, Any]
 ) -> None:
     tools = SimulatedTools({"f": entry}, {})

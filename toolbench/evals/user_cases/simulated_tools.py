@@ -141,14 +141,15 @@ def _build_answer(entry: JsonObject, arguments: JsonObject, state: JsonObject) -
 def describe_results(results: JsonObject, tool: str) -> str:
     """Return a description of what a tool returns, for the page of a case."""
     entry = results.get(tool, {})
+    if "error" in entry:
+        return "refuses every call"
     labels = {
         "fixed": "a fixed result",
         "template": "a template, filled from arguments and state",
         "generated": "generated from a schema",
-        "error": "refuses every call",
     }
-    description = next((labels[kind] for kind in RESULT_KINDS if kind in entry), "returns its arguments")
-    description = f"{description}, and changes the state" if "set" in entry and "error" not in entry else description
+    description = next((label for kind, label in labels.items() if kind in entry), "returns its arguments")
+    description = f"{description}, and changes the state" if "set" in entry else description
     return f"{description}, after a fault ({entry['fault']['kind']})" if "fault" in entry else description
 
 
