@@ -77,8 +77,9 @@ def test_playground_message_starts_run_of_draft_case(owner_client: Client, send:
     assert (trial.outcome, trial.run.purpose) == ("pass", "playground")
     assert trial.run.title == f"Playground: {MESSAGE['message']}"
     assert Case.objects.get().set.kind == "draft"
-    for path in (f"/trials/{trial.pk}/", f"/runs/{trial.run_id}/"):
-        assert "unless you choose" in read_html(owner_client.get(path))
+    trial_page = read_html(owner_client.get(f"/trials/{trial.pk}/"))
+    assert "leave out this trial and its run unless you choose the run." in trial_page
+    assert "leave this run out unless you choose it." in read_html(owner_client.get(f"/runs/{trial.run_id}/"))
     assert {entry.action for entry in AuditEntry.objects.all()} == {"added", "launched"}
 
 
