@@ -85,7 +85,7 @@ def test_call_deltas_contain_every_call_of_complete_answer(method: str) -> None:
     assert answers_with_calls > 20
 
 
-def test_json_call_watcher_reads_max_reads_times_at_most() -> None:
+def test_json_call_watcher_searches_max_searches_times_at_most() -> None:
     texts: list[str] = []
 
     def read(text: str) -> tuple[JsonObject, ...]:

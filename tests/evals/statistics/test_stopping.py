@@ -130,9 +130,9 @@ def test_stopping_rule_from_json_names_the_first_unknown_key() -> None:
         StoppingRule.from_json({"patience": 3, "aim": 1})
 
 
-@pytest.mark.parametrize(("competitors", "error"), [(0, 0.05), (1, 0.05), (2, 0.025)])
-def test_compute_cell_error_without_rivals_is_the_whole_error(competitors: int, error: float) -> None:
-    assert StoppingRule("best", error=0.05).compute_cell_error(competitors) == pytest.approx(error)
+@pytest.mark.parametrize(("cell_count", "error"), [(0, 0.05), (1, 0.05), (2, 0.025)])
+def test_compute_cell_error_without_rivals_is_the_whole_error(cell_count: int, error: float) -> None:
+    assert StoppingRule("best", error=0.05).compute_cell_error(cell_count) == pytest.approx(error)
 
 
 def test_decide_cells_target_of_90_is_decided_from_53_passes_on() -> None:
