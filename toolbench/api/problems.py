@@ -121,7 +121,7 @@ def find_unreadable_problem(unreadable_names: Sequence[str]) -> HttpResponse | N
 
 
 def list_excluded_names(query: QueryDict) -> tuple[str, ...]:
-    """Return ("run",) if a query names a run and a scope, which exclude each other; else return ()."""
+    """Return ("run",) if a query names a run and a scope other than NAMED_RUNS, which pages ignore; else ()."""
     return ("run",) if query.get("run") and query.get("scope", "") not in ("", NAMED_RUNS) else ()
 
 

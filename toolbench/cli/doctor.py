@@ -34,8 +34,8 @@ class InstallationFinding:
     Attributes:
         subject: what was checked.
         sentence: what was found and, if something is wrong, what to do.
-        level: "ok"; "note" if Toolbench runs without this part; "error" if Toolbench cannot
-            start or does not work.
+        level: "ok"; "note" if Toolbench runs without this part; "error" if Toolbench cannot start or does
+            not work.
     """
 
     subject: str

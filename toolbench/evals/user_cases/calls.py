@@ -19,7 +19,7 @@ from toolbench.evals.user_cases.fault_rows import list_fault_causes
 from toolbench.evals.user_cases.matchers import Mismatch, is_optional, iter_mismatches
 
 _MAX_NAMED_CALLS = 1000  # limit of `times`, which may be any number, when a check's calls are listed; runs make fewer
-_WRONG_CALL_COST, _WRONG_ARGUMENT_COST, _FAILED_CALL_COST = 1e4, 1e2, 1.0  # each is 100 times the next cheaper one
+_WRONG_CALL_COST, _WRONG_ARGUMENT_COST, _FAILED_CALL_COST = 1e4, 1e2, 1.0  # each outweighs 99 of the next cheaper one
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,7 +213,7 @@ def check_conversation(messages: Iterable[Message]) -> None:
     """Check that every call is followed by its result, and that the last message is a user's or a tool's.
 
     Raises:
-        GatewayError: a result has no call, a call has no result, or another message is the last one.
+        GatewayError: a result has no call, a call has no result, or the last message is neither a user's nor a tool's.
     """
     open_call_ids: set[str] = set()
     last_role = ""
