@@ -29,9 +29,9 @@ class WhatIfBody(BodySchema):
         without: names of transforms and repairs to leave out; the page /policy/ lists them.
         text_format: name of a text format, which the page /formats/ lists; "" keeps the text format of the run.
         max_turns: limit of turns; null keeps the limit of the run.
-        max_tool_calls_per_turn: limit of calls in one turn; null likewise.
-        max_tool_args_bytes: limit of the arguments of a call in bytes; null likewise.
-        max_tool_output_bytes: limit of the result of a call in bytes; null likewise.
+        max_tool_calls_per_turn: limit of calls in one turn; null as for `max_turns`.
+        max_tool_args_bytes: limit of the arguments of a call in bytes; null as for `max_turns`.
+        max_tool_output_bytes: limit of the result of a call in bytes; null as for `max_turns`.
         ablate: whether to repeat the replay without each transform and repair in turn.
     """
 

@@ -114,7 +114,7 @@ class RunSummaryDocument(Schema):
     Attributes:
         models: names of its models.
         answered: answered success; null for a run of several configurations or scenario groups.
-        delivered: end-to-end success; null likewise.
+        delivered: end-to-end success; null as for `answered`.
     """
 
     run: RunDocument

@@ -166,7 +166,7 @@ class TrendPointDocument(Schema):
         run: id of the run.
         value: value in the unit of the measure; null if it is unknown.
         low: lower bound of its interval; null if it is open or there is no interval.
-        high: upper bound, likewise.
+        high: upper bound of its interval; null as for `low`.
         notes: remarks about the run: "baseline", "change begins" or "settings changed".
         in_baseline: whether the run belongs to the baseline.
         drifted: whether drift was found that began with this run or an earlier one.

@@ -254,10 +254,10 @@ class StepDocument(Schema):
         tool_name: name of the tool; "" for an exchange.
         ok: whether an answer was read, or the tool succeeded; null if neither is known.
         input_tokens: tokens of the request; null if the provider did not report them, and for a tool execution.
-        output_tokens: tokens of the answer; null likewise.
+        output_tokens: tokens of the answer; null as for `input_tokens`.
         truncated: whether the response was truncated when it was stored.
         request_url: path of the stored request, which is empty if it was not stored or was removed.
-        response_url: path of the stored response, likewise.
+        response_url: path of the stored response, which is empty if it was not stored or was removed.
     """
 
     id: int
