@@ -74,12 +74,13 @@ class ChangeDocument(Schema):
 
 
 class AblationDocument(Schema):
-    """Replay without one transform or repair, or without all of them.
+    """Replay without one transform or repair, or without any of them.
 
     Attributes:
-        name: name of the transform or repair; `all` for the replay without all of them, which needs two or more.
+        name: name of the transform or repair; `all` for the replay without any of them, if there are several.
         sentence: outcomes of this replay compared with the stored ones, in words.
-        changed: ids of the trials with different known outcomes in this replay and in the replay that applies all.
+        changed: ids of the trials whose outcome is known in both this replay and the one with the requested settings,
+            and differs.
         unsure: number of trials whose outcome is unknown in exactly one of these two replays.
     """
 
