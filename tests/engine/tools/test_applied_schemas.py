@@ -68,6 +68,22 @@ def test_application_counter_does_not_limit_the_number_of_values() -> None:
     assert ApplicationCounter(schema).count(arguments, LIMIT) == 0
 
 
+def test_application_counter_gives_equal_counts_to_overlapping_calls() -> None:
+    counters: list[ApplicationCounter] = []
+    inner_counts: list[int] = []
+
+    class InterruptedSchema(dict[str, Any]):
+        def get(self, key: str, default: Any = None) -> Any:
+            if counters:
+                inner_counts.append(counters.pop().count({}, LIMIT))
+            return super().get(key, default)
+
+    counter = ApplicationCounter(InterruptedSchema(anyOf=[{}] * 2 * FREE_SCHEMAS))
+    counters.append(counter)
+    assert counter.count({}, LIMIT) == FREE_SCHEMAS + 1
+    assert inner_counts == [FREE_SCHEMAS + 1]
+
+
 @pytest.mark.parametrize(
     ("schema", "expected"),
     [

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from toolbench.engine.json_paths import follow_reference
@@ -52,16 +52,17 @@ class ApplicationCounter:
     def __init__(self, root: Any) -> None:
         self._root = root
         self._schema_by_anchor = _map_anchors(root)
-        self._schema_by_id: dict[int, Mapping[str, Any]] = {}
-        self._applied_by_id: dict[int, Counter[int]] = {}  # ids of the schemas that a schema applies to its value
+        self._schema_by_id = {id(schema): schema for schema in _iterate_objects(root)}
 
     def count(self, arguments: Any, limit: int) -> int:
         """Return the number of schemas beyond FREE_SCHEMAS for each value, or `limit` if there are more.
 
         They count as in `count_applied_schemas`.
         """
-        total, pending = 0, [(arguments, frozenset(Counter(self._list_ids([self._root])).items()))]
-        apply = cache(self._apply)  # most values of a list and of a tree have the same schemas
+        total, pending = 0, [(arguments, frozenset(Counter(_list_ids([self._root])).items()))]
+        # Most values of a list and of a tree have the same schemas. The results are not kept for other calls, because
+        # threads may share this counter.
+        apply = cache(partial(self._apply, applied_by_id={}))
         list_member_schemas = cache(self._count_member_schemas)
         while pending and total < limit:
             value, entered = pending.pop()
@@ -71,34 +72,37 @@ class ApplicationCounter:
             pending += [(member, schemas) for key, member in members if (schemas := list_member_schemas(applied, key))]
         return min(total, limit)
 
-    def _apply(self, entered: frozenset[tuple[int, int]]) -> frozenset[tuple[int, int]]:
-        """Return the schemas that are applied to a value if these are; each with how often it is."""
+    def _apply(
+        self, entered: frozenset[tuple[int, int]], applied_by_id: dict[int, Counter[int]]
+    ) -> frozenset[tuple[int, int]]:
+        """Return all schemas that are applied to a value, because the schemas `entered` are.
+
+        Args:
+            entered: ids of schemas, each with the number of its applications.
+            applied_by_id: as in `_expand`.
+        """
         applied: Counter[int] = Counter()
         for schema_id, times in entered:
-            for inner_id, inner_times in self._expand(self._schema_by_id[schema_id]).items():
+            for inner_id, inner_times in self._expand(schema_id, applied_by_id).items():
                 applied[inner_id] += times * inner_times
         return frozenset(applied.items())
 
     def _count_member_schemas(self, applied: frozenset[tuple[int, int]], key: str | int) -> frozenset[tuple[int, int]]:
         counts: Counter[int] = Counter()
         for schema_id, times in applied:
-            for member_id in self._list_ids(_list_member_schemas(self._schema_by_id[schema_id], key)):
+            for member_id in _list_ids(_list_member_schemas(self._schema_by_id[schema_id], key)):
                 counts[member_id] += times
         return frozenset(counts.items())
 
-    def _expand(self, schema: Mapping[str, Any]) -> Counter[int]:
-        if id(schema) not in self._applied_by_id:
-            self._applied_by_id[id(schema)] = Counter()  # while its parts are expanded
-            applied = Counter([id(schema)])
-            for part_id in self._list_ids(_list_parts(schema, self._root, self._schema_by_anchor)):
-                applied.update(self._expand(self._schema_by_id[part_id]))
-            self._applied_by_id[id(schema)] = applied
-        return self._applied_by_id[id(schema)]
-
-    def _list_ids(self, schemas: list[Any]) -> list[int]:
-        objects = [schema for schema in schemas if isinstance(schema, Mapping)]
-        self._schema_by_id |= {id(schema): schema for schema in objects}
-        return [id(schema) for schema in objects]
+    def _expand(self, schema_id: int, applied_by_id: dict[int, Counter[int]]) -> Counter[int]:
+        """Return the ids of the schemas that a schema applies to its value; `applied_by_id` has earlier results."""
+        if schema_id not in applied_by_id:
+            applied_by_id[schema_id] = Counter()  # for references back to it while its parts are expanded
+            applied = Counter([schema_id])
+            for part_id in _list_ids(_list_parts(self._schema_by_id[schema_id], self._root, self._schema_by_anchor)):
+                applied.update(self._expand(part_id, applied_by_id))
+            applied_by_id[schema_id] = applied
+        return applied_by_id[schema_id]
 
 
 def can_multiply(root: Any, limit: int) -> bool:
@@ -138,6 +142,10 @@ def _iterate_objects(root: Any) -> Iterator[Mapping[str, Any]]:
             pending_values += value.values()
         elif isinstance(value, list):
             pending_values += value
+
+
+def _list_ids(schemas: list[Any]) -> list[int]:
+    return [id(schema) for schema in schemas if isinstance(schema, Mapping)]
 
 
 def _map_anchors(root: Any) -> dict[str, Mapping[str, Any]]:
