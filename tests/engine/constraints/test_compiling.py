@@ -52,6 +52,14 @@ def test_compile_constraint_with_equal_tools_returns_cached_result(constraint: s
     assert compile_constraint([TOOL], constraint, ConstraintOptions(allows_final=False)) is not first
 
 
+def test_compile_constraint_result_larger_than_the_cache_is_not_kept() -> None:
+    properties = {f"p{number}": {"$ref": "#/$defs/a"} for number in range(500)}
+    parameters = {"properties": properties, "$defs": {"a": {"enum": [f"v{number}" for number in range(2000)]}}}
+    tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
+    compiled = compile_constraint([tool], "response_format", ConstraintOptions())
+    assert compile_constraint([tool], "response_format", ConstraintOptions()) is not compiled
+
+
 def test_compile_constraint_refuses_name_that_is_too_long_for_a_grammar() -> None:
     parameters = {"properties": {"a" * 2000: {"type": "null"}}, "additionalProperties": True}
     tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}

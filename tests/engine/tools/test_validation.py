@@ -1,6 +1,7 @@
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from tests.engine.tools.test_applied_schemas import build_deep_arguments, build_recursive_union
@@ -135,3 +136,20 @@ def test_list_schema_errors_of_shallow_recursive_union_names_the_place() -> None
     tool = ToolDefinition("t", "", {"properties": {"b": {"type": "string"}}} | build_recursive_union(2))
     errors = list_schema_errors(tool, build_deep_arguments(4) | {"b": 1})
     assert "$.b" in {error.path for error in errors}
+
+
+@pytest.mark.parametrize(("value_count", "compile_count"), [(1000, 1), (160_000, 2)])
+def test_validator_larger_than_the_cache_is_not_kept(
+    value_count: int, compile_count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled_schemas: list[str] = []
+    compile_schema = jsonschema_rs.validator_for
+
+    def count(schema: str, **options: Any) -> jsonschema_rs.Validator:
+        compiled_schemas.append(schema)
+        return compile_schema(schema, **options)
+
+    monkeypatch.setattr(jsonschema_rs, "validator_for", count)
+    tool = ToolDefinition("t", "", {"properties": {"a": {"enum": [f"v{number}" for number in range(value_count)]}}})
+    assert [list_schema_errors(tool, {"a": "v1"}) for _ in range(2)] == [(), ()]
+    assert len(compiled_schemas) == compile_count

@@ -13,7 +13,7 @@ from toolbench.engine.constraints.grammars import build_gbnf, build_llguidance
 from toolbench.engine.constraints.schema_support import GBNF_SUPPORT, SCHEMA_SUPPORT, TOOL_CONSTRAINTS, SizeLimits
 from toolbench.engine.constraints.strict import build_strict_tools
 from toolbench.engine.errors import PlanError
-from toolbench.engine.sized_cache import SizedCache
+from toolbench.engine.sized_cache import SizedCache, estimate_bytes
 from toolbench.engine.tools.definitions import StoredToolDefinition
 from toolbench.engine.tools.validation import check_schema
 from toolbench.engine.types import JsonObject
@@ -78,7 +78,7 @@ def compile_constraint(
         )
     except RecursionError:
         raise PlanError("the schema of a tool is nested too deeply, or has a name that is too long") from None
-    except (AttributeError, KeyError, TypeError, ValueError):  # such as a limit that is no number
+    except (AttributeError, KeyError, TypeError, ValueError):  # such as a `maxLength` that is no number
         _check_schemas(tools_json)
         raise
 
@@ -113,9 +113,9 @@ _compiled_constraints = SizedCache(max_entries=CACHE_SIZE)
 def _compile_measured(
     pickled_tools: bytes, constraint: str, options: ConstraintOptions
 ) -> tuple[CompiledConstraint, int]:
-    """Return the constraint and its size in the cache."""
+    """Return the constraint, and the bytes that it and its tools take in memory."""
     compiled = _compile(pickled_tools, constraint, options)
-    return compiled, len(pickled_tools) + len(compiled.grammar)
+    return compiled, len(pickled_tools) + estimate_bytes(compiled.request_fields)
 
 
 def _compile(pickled_tools: bytes, constraint: str, options: ConstraintOptions) -> CompiledConstraint:
