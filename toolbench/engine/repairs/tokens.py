@@ -138,9 +138,10 @@ def _split_objects(text: str) -> tuple[list[str], str, list[Token]]:
 
 def _begins_object(tokens: Sequence[Token]) -> bool:
     """Return whether tokens that begin with `{` go on with a key and a colon, or with a second `{`."""
-    following_tokens = list(islice(filter(is_significant, tokens[1:]), 2))
-    return [token.text for token in following_tokens[:1]] == ["{"] or (
-        len(following_tokens) == 2
-        and following_tokens[0].kind in (*STRING_KINDS, WORD)
-        and following_tokens[1].text == ":"
-    )
+    match list(islice(filter(is_significant, tokens[1:]), 2)):
+        case [Token(text="{"), *_]:
+            return True
+        case [Token(kind=kind), Token(text=":")]:
+            return kind in (*STRING_KINDS, WORD)
+        case _:
+            return False
