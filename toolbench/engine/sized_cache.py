@@ -1,4 +1,4 @@
-"""Cache whose results may be large: bounded by the sum of their sizes as well as by their number."""
+"""Cache for results that may be large: limited by the sum of their sizes as well as by their number."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 MAX_CACHED_BYTES = 64_000_000
-_VALUE_BYTES = 64  # of the object of a value in memory, without the characters of a text
+_VALUE_BYTES = 64  # memory of one JSON value, in addition to the characters of a text and to inner values
 
 
 class SizedCache(Generic[Key, Value]):
@@ -30,7 +30,7 @@ class SizedCache(Generic[Key, Value]):
 
         Args:
             key: everything that the result depends on.
-            compute: computes the result and the bytes that it and the key take, if it is not cached.
+            compute: called if the result is not cached; returns it, and the bytes that it and the key take in memory.
         """
         with self._lock:
             if (entry := self._entries.get(key)) is not None:

@@ -101,10 +101,8 @@ class RunState:
             return self.build_result(EndReason.TOOL_ERROR, "No tool call succeeded.")
         failed_tools = tuple(sorted(name for name, is_ok in self._is_ok_by_tool.items() if not is_ok))
         if failed_tools:
-            return replace(
-                self.build_result(EndReason.TOOL_ERROR, f"The last call failed of: {', '.join(failed_tools)}."),
-                failed_tools=failed_tools,
-            )
+            message = f"The last call of these tools failed: {', '.join(failed_tools)}."
+            return replace(self.build_result(EndReason.TOOL_ERROR, message), failed_tools=failed_tools)
         return self._build_answered_result()
 
     def _build_answered_result(self) -> LoopResult:

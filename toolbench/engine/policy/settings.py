@@ -126,7 +126,7 @@ class Policy:
         default=("native", "template", "constrained", "text_json"),
         metadata=build_metadata(
             build_methods_kind(*METHODS),
-            "The methods that auto may stand for, in order: the first one that the endpoint supports is used.",
+            "The methods from which auto chooses, in this order: the first one that the endpoint supports is used.",
         ),
     )
     max_turns: int = field(

@@ -1,10 +1,10 @@
-"""Process between Toolbench and the reader of an MCP server; it ends with every process that the reader started.
+"""Process that runs the reader of an MCP server, and at the end kills every process that the reader started.
 
 Usage: `python -m toolbench.providers.mcp.supervision PARENT_PID SECONDS`
 
-The reader (`python -m toolbench.providers.mcp`) gets the standard streams of this process. A server that it starts has
-a process group of its own, so the end of the reader alone would not end it. On Linux, processes whose parent has ended
-become children of this one, which kills them; on other systems it kills the reader only.
+The reader (`python -m toolbench.providers.mcp`) uses the standard streams of this process. A server that the reader
+starts has its own process group, so it could outlive the reader. On Linux, a process whose parent has ended becomes a
+child of this process, which kills it; on other systems this process kills only the reader.
 """
 
 import ctypes
@@ -55,7 +55,7 @@ def _adopt_orphans(parent_pid: int) -> bool:
 
 
 def _end_descendants(reader_pid: int) -> None:
-    """Kill all children and wait for their ends, until no descendant has become a child of this process."""
+    """Kill the children and wait for them, until no further descendant becomes a child of this process."""
     with suppress(ChildProcessError):  # there is no child any more
         while True:
             for pid in _list_children() or [reader_pid]:
