@@ -97,7 +97,7 @@ def _read_value(raw_arguments: JsonObject | list[object], max_bytes: int) -> Rea
     """Read arguments that are an object or a list instead of a text; the status of a list is never `ok`."""
     try:
         text = write_json(raw_arguments)
-        # Few brackets cannot nest too deeply, and to count them is faster than `is_too_deep`.
+        # Few brackets cannot nest too deeply, and counting them is faster than `is_too_deep`.
         if text.count("{") + text.count("[") > MAX_DEPTH and is_too_deep(raw_arguments):
             raise RecursionError
     except RecursionError:

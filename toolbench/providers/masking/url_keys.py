@@ -49,8 +49,8 @@ def find_keys(address: str, known_secrets: Iterable[str] = ()) -> tuple[str, ...
         known_secrets: secrets that must not occur in the address; those shorter than `MIN_SECRET_CHARS` are ignored.
 
     Returns:
-        The parts in order; the whole address, if a known secret is outside of them, since it spans several parts or is
-        in the host's name.
+        The parts in order. If a known secret is outside of them, because it spans several parts or is in the host's
+        name: the whole address.
     """
     path = _parse_path(address)
     parts = (part for part in re.split(r"[/;,=&:@]", path) if part)
