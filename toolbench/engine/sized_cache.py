@@ -1,9 +1,12 @@
 """Cache for results that may be large: limited by the sum of their sizes as well as by their number."""
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
+from operator import itemgetter
 from threading import Lock
 from typing import Any, Generic, TypeVar
+
+from cachetools import LRUCache
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -15,14 +18,13 @@ class SizedCache(Generic[Key, Value]):
     """Cache of the most recently used results, which threads may share. Results must not be modified.
 
     Args:
-        max_entries: maximum number of results.
+        max_entries: maximum number of results. So each counts as at least `max_bytes` / `max_entries` bytes.
         max_bytes: maximum sum of the sizes; a larger result is not kept.
     """
 
     def __init__(self, *, max_entries: int, max_bytes: int = MAX_CACHED_BYTES) -> None:
-        self._max_entries, self._max_bytes = max_entries, max_bytes
-        self._entries: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
-        self._bytes = 0
+        self._min_bytes = max_bytes / max_entries
+        self._entries: LRUCache[Key, tuple[Value, float]] = LRUCache(max_bytes, getsizeof=itemgetter(1))
         self._lock = Lock()
 
     def get(self, key: Key, compute: Callable[[], tuple[Value, int]]) -> Value:
@@ -33,17 +35,13 @@ class SizedCache(Generic[Key, Value]):
             compute: called if the result is not cached; returns it, and the bytes that it and the key take in memory.
         """
         with self._lock:
-            if (entry := self._entries.get(key)) is not None:
-                self._entries.move_to_end(key)
-                return entry[0]
-        value, size = compute()
-        with self._lock:
-            if key not in self._entries and size <= self._max_bytes:
-                self._entries[key] = value, size
-                self._bytes += size
-            while self._bytes > self._max_bytes or len(self._entries) > self._max_entries:
-                self._bytes -= self._entries.popitem(last=False)[1][1]
-        return value
+            entry = self._entries.get(key)
+        if entry is None:
+            value, size = compute()
+            entry = value, max(size, self._min_bytes)
+            with self._lock, suppress(ValueError):  # it is larger than the cache
+                self._entries[key] = entry
+        return entry[0]
 
 
 def estimate_bytes(value: Any) -> int:
