@@ -27,7 +27,7 @@ def test_fixer_replay_changes_nine_outcomes_and_sends_nothing(
 
     expect(page.get_by_role("heading", name="9 fail → pass, 1 unknown")).to_be_visible()
     expect(page.get_by_text("unknown from step 1")).to_have_count(1)
-    expect(page.get_by_text(f"{TRIALS} as they ran, {TRIALS} under these settings")).to_be_visible()
+    expect(page.get_by_text(f"{TRIALS} before the replay, {TRIALS} after it")).to_be_visible()
     run.refresh_from_db()
     assert run.requests_reserved == TRIALS
     assert "preset=content_tag_tool_call_fallback" in page.url

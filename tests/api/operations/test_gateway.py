@@ -122,4 +122,8 @@ def test_trace_api_returns_bodies_and_creates_one_draft(api: ApiClient) -> None:
     assert TrafficDraft.objects.count() == 1
     without_bodies = make_gateway_trace()
     assert api.problem("POST", f"/gateway/traces/{without_bodies.pk}/draft", status=409)
+    without_answer = make_gateway_trace(client_request=b"{}", client_response=b"{}")
+    problem = api.problem("POST", f"/gateway/traces/{without_answer.pk}/draft", status=409)
+    assert "the record has no answer" in problem["detail"]
+    assert AuditEntry.objects.count() == 1  # only of the draft that was made
     assert api.problem("GET", "/gateway/traces/999999", status=404)

@@ -23,7 +23,7 @@ from toolbench.api.masking import build_masked_file
 from toolbench.api.problems import ProblemError
 from toolbench.lab.accounts.audit import Action
 from toolbench.lab.errors import InvalidFieldsError
-from toolbench.lab.interchange.traffic.drafts import import_traffic
+from toolbench.lab.interchange.traffic.drafts import import_trace
 from toolbench.lab.models import AliasBinding, GatewayTrace, ModelAlias
 from toolbench.lab.results.decide.promotion import get_promotion_source
 from toolbench.lab.results.trace_search import SOURCE_FILTER, search_traces
@@ -31,7 +31,7 @@ from toolbench.lab.schedules.canaries import create_canary
 from toolbench.lab.schedules.edit import ScheduleSettings
 from toolbench.lab.serving.aliases import AliasChoice, AliasRow, list_aliases, promote_config, save_alias
 from toolbench.lab.serving.bindings import BindingChange, RollbackError, list_bindings, roll_back
-from toolbench.lab.serving.traces import NoDraftError, build_traffic_line, get_trace_page
+from toolbench.lab.serving.traces import NoDraftError, get_trace_page
 
 router = Router()
 # Member of PromotionBody by the name of the field in an error of `promote_config`, where they differ.
@@ -149,16 +149,16 @@ def get_gateway_trace(request: HttpRequest, trace_id: int) -> GatewayTrace:
 def make_draft_of_trace(request: HttpRequest, trace_id: int) -> dict[str, str]:
     """Create a draft of a test case from a trace.
 
-    409 if the request failed, or what was kept of it cannot be read as recorded traffic.
+    409 if the request failed, or no test case can be built from what was kept of it.
     """
     trace = _get_trace_or_404(trace_id)
     try:
-        result = import_traffic(build_traffic_line(trace), f"trace {trace_id} of the gateway")
+        is_added = import_trace(trace)
     except NoDraftError as error:
         raise ProblemError(409, str(error)) from error
-    record(request, Action.ADDED, f"draft of a test case from trace {trace_id}", "/cases/drafts/")
-    reasons = " ".join(f"No draft was made: {group.reason}." for group in result.skipped)
-    return {"sentence": reasons or ("A draft was made." if result.added else "This request is a draft already.")}
+    if is_added:
+        record(request, Action.ADDED, f"draft of a test case from trace {trace_id}", "/cases/drafts/")
+    return {"sentence": "A draft was made." if is_added else "This request is a draft already."}
 
 
 @router.get("/gateway/traces/{int:trace_id}/{body}", auth=READ)

@@ -66,13 +66,12 @@ def _render_people(
     request: HttpRequest, *, invited: User | None = None, token: str = "", error: str = "", status: int = 200
 ) -> HttpResponse:
     """Render the accounts and, with a `token`, the new sign-in link of `invited`."""
-    link = build_link(request, reverse("sign-in-link", args=[token])) if token else ""
     typed = {"name": request.POST.get("name", ""), "role": request.POST.get("role", Role.VIEWER)} if error else {}
     context = {
         "people": people.list_people(),
         "roles": Role.choices,
         "invited": invited,
-        "link": link,
+        "link": build_link(request, reverse("sign-in-link", args=[token])) if token else "",
         "hours": settings.SIGN_IN_HOURS,
         "error": error,
         "typed": {"name": "", "role": Role.VIEWER, **typed},

@@ -24,6 +24,7 @@ from tests.page_html import read_html
 from tests.web.html_forms import read_forms
 from toolbench.engine.types import JsonObject
 from toolbench.lab.models import AuditEntry, Trial
+from toolbench.lab.results.trial import repeats
 
 pytestmark = pytest.mark.django_db
 
@@ -138,11 +139,21 @@ def test_trial_page_reports_tool_not_executed_with_parse_error(owner_client: Cli
         "Tool not executed: no call.",
         "Parse error (json_fallback)",
         "No call: {北",
-        "none ended a turn",
+        "none ended the trial",
     ):
         assert expected_text in text
     assert "the first attempt did not pass" in text
     assert "deprecated" in text
+
+
+def test_trial_page_counts_repeats_that_it_does_not_list(owner_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeats, "MAX_REPEATS", 2)
+    cell = make_cell(make_config(make_run()))
+    trials = [make_trial(cell, "pass", index=index) for index in (1, 2, 3)]
+    recompute_stale_cells()
+    page = read_html(owner_client.get(f"/trials/{trials[2].pk}/"))
+    assert "Trial 3 of 3" in page
+    assert "Only the first 2 of 3 repeats are listed" in page
 
 
 def test_trial_page_of_unknown_trial_is_404(owner_client: Client) -> None:

@@ -24,7 +24,7 @@ def test_what_if_page_shows_changed_outcomes_and_counts(owner_client: Client, ru
     shown = read_html(answer)
     assert answer.status_code == 200
     assert "3 pass → fail" in shown
-    assert "9 as they ran, 9 under these settings" in shown
+    assert "9 before the replay, 9 after it" in shown
     assert "Effect of each transform" in shown
     assert 'data-copy=""' in shown  # the form changes the address without loading a page
 

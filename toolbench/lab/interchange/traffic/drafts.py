@@ -15,7 +15,8 @@ from toolbench.lab.credentials.known_secrets import load_known_secrets
 from toolbench.lab.interchange.traffic.exchanges import TOO_DEEP, RecordedExchange
 from toolbench.lab.interchange.traffic.masking import mask_secrets
 from toolbench.lab.interchange.traffic.reading import TrafficRecord, iter_records
-from toolbench.lab.models import TrafficDraft
+from toolbench.lab.models import GatewayTrace, TrafficDraft
+from toolbench.lab.serving.traces import NoDraftError, build_traffic_line
 from toolbench.lab.traces.step_facts import to_column_text
 from toolbench.providers.masking.secrets import Masker
 
@@ -123,6 +124,18 @@ def import_traffic(data: bytes, file_name: str) -> TrafficImport:
     return TrafficImport(
         record_count, len(drafts), len(existing_digests), sum(draft.masked for draft in drafts), tuple(reasons)
     )
+
+
+def import_trace(trace: GatewayTrace) -> bool:
+    """Store a draft for the request of a gateway trace; return False if there is one already.
+
+    Raises:
+        NoDraftError: the trace has no readable traffic, or no test case can be built from it.
+    """
+    result = import_traffic(build_traffic_line(trace), f"trace {trace.pk} of the gateway")
+    if result.skipped:
+        raise NoDraftError(" ".join(f"No draft was made: {group.reason}." for group in result.skipped))
+    return bool(result.added)
 
 
 def _add_to_group(

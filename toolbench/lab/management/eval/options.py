@@ -276,7 +276,7 @@ class EvalOptions:
         default="fatal",
         metadata=_build_metadata(
             POLICY,
-            "enforced mode: a trial fails if a tool's last call failed (fatal) or all calls failed (tolerated)",
+            "enforced: a trial fails if a tool's last call failed (fatal), or all (tolerated)",
             "TOOL_FAILURE_POLICY",
         ),
     )

@@ -134,6 +134,11 @@ class TrialPage:
         return "" if self.trial.model_echoed == self.config.model_name else self.trial.model_echoed
 
     @property
+    def repeat_count(self) -> int:
+        """Return the number of trials of the cell."""
+        return max(tally_cells([self.cell]).trial_count, len(self.repeats))  # the counts of the cell may be outdated
+
+    @property
     def methods_used(self) -> str:
         """Return the methods that the turns used, separated by commas; "" if no turn used one."""
         return ", ".join(filter(None, self.trial.paths.split(",")))

@@ -6,7 +6,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from toolbench.lab.interchange.traffic.drafts import import_traffic
+from toolbench.lab.interchange.traffic.drafts import import_trace
 from toolbench.lab.models import GatewayTrace, ModelAlias
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.results.decide.promotion import get_promotion_source
@@ -18,7 +18,6 @@ from toolbench.lab.serving.bindings import RollbackError, list_bindings
 from toolbench.lab.serving.bindings import roll_back as restore_binding
 from toolbench.lab.serving.traces import (
     NoDraftError,
-    build_traffic_line,
     can_make_draft,
     get_trace_page,
     list_bodies,
@@ -133,13 +132,11 @@ def make_draft(request: HttpRequest, trace_id: int) -> HttpResponse:
     """Create a draft of a test case from a trace."""
     trace = get_object_or_404(GatewayTrace, pk=trace_id)
     try:
-        result = import_traffic(build_traffic_line(trace), f"trace {trace.pk} of the gateway")
-        if result.skipped:
-            raise NoDraftError(" ".join(f"No draft was made: {group.reason}." for group in result.skipped))
+        is_added = import_trace(trace)
     except NoDraftError as error:
         messages.error(request, str(error))
         return redirect("gateway-trace", trace.pk)
-    messages.success(request, "A draft was made." if result.added else "This request is a draft already.")
-    if result.added:
+    messages.success(request, "A draft was made." if is_added else "This request is a draft already.")
+    if is_added:
         record(request, Action.ADDED, f"draft of a test case from trace {trace.pk}", reverse("case-drafts"))
     return redirect("case-drafts")
