@@ -275,9 +275,7 @@ class EvalOptions:
     failure_policy: str = field(
         default="fatal",
         metadata=_build_metadata(
-            POLICY,
-            "enforced: a trial fails if a tool's last call failed (fatal), or all (tolerated)",
-            "TOOL_FAILURE_POLICY",
+            POLICY, "enforced: fail if a tool's last call (fatal) or all calls (tolerated) fail", "TOOL_FAILURE_POLICY"
         ),
     )
     allow: tuple[str, ...] = field(
