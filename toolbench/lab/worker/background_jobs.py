@@ -10,7 +10,7 @@ MAX_PAUSE_SECONDS = 5.0
 RESET_SECONDS = 60.0  # time since the last pause after which the next one is MIN_PAUSE_SECONDS again
 # Recomputing the stale cells reads all their trials, so its time grows with the size of a run. The pause after it is
 # COUNT_FACTOR times as long, but at most MAX_COUNT_PAUSE_SECONDS.
-COUNT_FACTOR = 20
+COUNT_FACTOR = 40
 MAX_COUNT_PAUSE_SECONDS = 30.0
 
 JobFunction = Callable[[], Awaitable[None]]
