@@ -11,6 +11,7 @@ from toolbench.providers.probing.format_detection import (
     detect_format_without_tools,
 )
 from toolbench.providers.probing.prober import ECHO_TOOL
+from toolbench.providers.probing.probes import MAX_FIRST_USE_REQUESTS
 from toolbench.providers.scripted_server import (
     ConnectionEnd,
     ReceivedRequest,
@@ -147,8 +148,28 @@ def test_tools_check_refused_parameter_is_no_refusal_of_tools(name: str) -> None
     with ScriptedServer(respond) as provider:
         found = run_probe(provider.endpoint())
 
+    assert found.checks["tools"].outcome == "passed"
     assert found.capabilities.supports_tool_use is True
     assert found.capabilities.tools_field == "accepted"
+
+
+@pytest.mark.parametrize("has_call", [True, False])
+def test_first_use_probe_of_two_refused_parameters_stays_within_its_limit(has_call: bool) -> None:
+    def respond(seen: ReceivedRequest) -> ScriptedReply:
+        body = seen.json()
+        if "temperature" in body:
+            return error_reply(400, "Unsupported parameter: 'temperature' is not supported with this model.")
+        if "max_tokens" in body:
+            return error_reply(400, "'max_tokens' is not supported. Use 'max_completion_tokens' instead.")
+        if has_call and body["messages"][-1]["role"] != "tool":
+            return tool_call_reply(("probe_echo", {"value": "x"}))
+        return text_reply("It gave it back.")
+
+    with ScriptedServer(respond) as provider:
+        found = run_probe(provider.endpoint())
+
+    assert found.checks["tools"].outcome == ("passed" if has_call else "failed")
+    assert len(found.exchanges) <= MAX_FIRST_USE_REQUESTS
 
 
 def test_tools_check_refused_second_request_is_inconclusive() -> None:

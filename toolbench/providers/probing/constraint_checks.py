@@ -4,7 +4,7 @@ from toolbench.engine.types import JsonObject
 from toolbench.engine.visible_text import is_blank
 from toolbench.providers.http.error_body import parse_json
 from toolbench.providers.probing.check_result import CheckOutcome, ProbeCheck, build_inconclusive
-from toolbench.providers.probing.prober import MAX_ANSWER_TOKENS, PostResult, Prober
+from toolbench.providers.probing.prober import PostResult, Prober
 
 _QUESTION: list[JsonObject] = [{"role": "user", "content": "What is the capital of Norway?"}]
 _VERDICT_SCHEMA: JsonObject = {
@@ -69,7 +69,7 @@ async def check_constraints(prober: Prober) -> ProbeCheck:
 
 
 async def _post_constrained(prober: Prober, field: JsonObject) -> PostResult:
-    return await prober.post({"messages": _QUESTION, **field, prober.limit_name: MAX_ANSWER_TOKENS, "temperature": 0})
+    return await prober.post({"messages": _QUESTION, **field, **prober.default_options})
 
 
 def _is_enforced(reply: PostResult) -> bool:

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolbench.engine.errors import MalformedAnswerError
-from toolbench.engine.events import ExchangeError, LoopResult, Request
+from toolbench.engine.events import ExchangeError, LoopResult, Request, TurnRecord
 from toolbench.engine.loop.run import LoopPlan
+from toolbench.engine.policy.optional_parameters import list_refused_parameters
 from toolbench.engine.policy.presets import get_preset
 from toolbench.engine.policy.settings import resolve_policy
-from toolbench.engine.strict_json import encode_json
+from toolbench.engine.strict_json import encode_json, list_object_keys
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 from toolbench.engine.types import JsonObject, Message, Turn
 from toolbench.engine.wire_formats.chat_answer import ChatAnswer
@@ -85,14 +86,25 @@ class ProbeResult:
         return tuple(step.ordinal for step in self.exchanges)
 
     @property
+    def first_record(self) -> TurnRecord | None:
+        """First record that is not the refusal of an optional parameter, or the last one; None if there is none."""
+        records = self.loop_result.turns
+        return next((record for record in records if not _list_refused(record)), records[-1] if records else None)
+
+    @property
     def turn(self) -> Turn | None:
         """First answer, or None if there is none."""
-        return self.loop_result.turns[0].answer if self.loop_result.turns else None
+        return self.first_record.answer if self.first_record else None
 
     @property
     def error(self) -> ExchangeError | None:
         """Error in place of the first answer, or None."""
-        return self.loop_result.turns[0].failure if self.loop_result.turns else self.loop_result.error
+        return self.first_record.failure if self.first_record else self.loop_result.error
+
+    @property
+    def refused_parameters(self) -> frozenset[str]:
+        """Names of the optional parameters that the endpoint refused."""
+        return frozenset(name for record in self.loop_result.turns for name in _list_refused(record))
 
     def find_call_arguments(self, name: str) -> JsonObject | None:
         """Return the arguments of the first call of this tool that was run in the first turn.
@@ -100,7 +112,7 @@ class ProbeResult:
         Returns:
             The arguments after repairs; None if no call of the tool was run.
         """
-        results = self.loop_result.turns[0].results if self.loop_result.turns else ()
+        results = self.first_record.results if self.first_record else ()
         return next((result.arguments for result in results if result.call.name == name and result.was_executed), None)
 
 
@@ -146,6 +158,7 @@ class Prober:
         word: the word that the model has to repeat in its call.
         check_slug: slug of the running check; the caller sets it.
         limit_name: name of the parameter for the token limit.
+        omits_temperature: whether the endpoint has refused a temperature.
         exchanges: all exchanges so far, in order.
         max_requests: number of requests that the probe may send, with retries; None for no limit.
         sent_requests: number of requests so far, with retries and the counted ones of earlier executions.
@@ -159,6 +172,7 @@ class Prober:
     word: str
     check_slug: str = ""
     limit_name: str = DEFAULT_LIMIT_NAME
+    omits_temperature: bool = False
     exchanges: list[ExchangeStep] = field(default_factory=list)
     max_requests: int | None = None
     sent_requests: int = 0
@@ -166,7 +180,8 @@ class Prober:
     async def ask(self, request: ProbeRequest) -> ProbeResult:
         """Send a request through the loop.
 
-        If an error names the newer parameter for the token limit, send the request again with that parameter.
+        If an error names the newer parameter for the token limit, send the request again with that parameter. If the
+        temperature is refused, later requests have none unless they set it.
         """
         result = await self._ask(request)
         is_newer_name_unused = self.limit_name == DEFAULT_LIMIT_NAME and NEWER_LIMIT_NAME not in request.options
@@ -179,10 +194,12 @@ class Prober:
         before = len(self.exchanges)
         endpoint = replace(self.endpoint, max_attempts=MAX_ATTEMPTS)
         context = RunContext(endpoint, self.client, _run_tool, self, self, self.clock, CancellationToken())
-        return ProbeResult(await drive(self._build_plan(request), context), tuple(self.exchanges[before:]))
+        result = ProbeResult(await drive(self._build_plan(request), context), tuple(self.exchanges[before:]))
+        self.omits_temperature = self.omits_temperature or "temperature" in result.refused_parameters
+        return result
 
     def _build_plan(self, request: ProbeRequest) -> LoopPlan:
-        options = {self.limit_name: MAX_ANSWER_TOKENS, "temperature": 0, **request.options}
+        options = {**self.default_options, **request.options}
         policy_patch: JsonObject = {"max_turns": request.turns, "fix_empty_final": False}
         layers = [
             ("normalising", get_preset("default_tool_calling")),
@@ -201,6 +218,12 @@ class Prober:
             is_streamed=request.stream,
             wire=self.endpoint.wire,
         )
+
+    @property
+    def default_options(self) -> JsonObject:
+        """Options of requests that do not set them: the token limit and, unless it is refused, temperature 0."""
+        temperature: JsonObject = {} if self.omits_temperature else {"temperature": 0}
+        return {self.limit_name: MAX_ANSWER_TOKENS, **temperature}
 
     @property
     def uses_messages(self) -> bool:
@@ -273,6 +296,12 @@ class Prober:
     async def back_off(self, seconds: float) -> None:
         """Wait before the next attempt for `seconds`, but at most for `MAX_WAIT_SECONDS`."""
         await asyncio.sleep(min(seconds, MAX_WAIT_SECONDS))
+
+
+def _list_refused(record: TurnRecord) -> tuple[str, ...]:
+    if record.failure is None:
+        return ()
+    return list_refused_parameters(record.failure, list_object_keys(record.request.body))
 
 
 def _parse_response(exchange: Exchange, wire: WireFormat) -> tuple[Turn | None, ExchangeError | None]:

@@ -82,9 +82,7 @@ def test_share_divides_limits_of_the_runs_if_they_are_lower(jobs: tuple[int | No
 
 
 @pytest.mark.parametrize(("queued", "slots"), [(0, None), (7, None), (8, 2)])
-def test_share_is_unlimited_if_fewer_trials_are_queued_than_would_fill_the_slots_twice(
-    queued: int, slots: int | None
-) -> None:
+def test_share_is_unlimited_with_few_queued_trials(queued: int, slots: int | None) -> None:
     provider = make_provider(concurrency=4)
     add_other_worker(provider)
     queue_trials_of_run(provider, queued)
