@@ -86,4 +86,10 @@ def find_price(provider: str, model: str) -> Price | None:
 
     Prices of the model at other providers are not used.
     """
-    return next((price for price in load_prices() if (price.provider, price.model) == (provider, model)), None)
+    return _index_prices().get((provider, model))
+
+
+@cache
+def _index_prices() -> Mapping[tuple[str, str], Price]:
+    """Return the prices by provider and model; the first price of a model counts."""
+    return {(price.provider, price.model): price for price in reversed(load_prices())}

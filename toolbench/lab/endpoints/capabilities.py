@@ -92,13 +92,13 @@ class MeasuredCalls:
 def get_capabilities_by_model(models: Iterable[Model]) -> dict[int, EffectiveCapabilities]:
     """Return the merged capabilities of each model, by its id.
 
-    It takes two queries, or up to six for more than `MAX_UNCACHED_MODELS` models.
+    It takes two queries, up to six for more than `MAX_UNCACHED_MODELS` models, and none without a model.
 
     Args:
         models: models with their providers loaded; each provider that is not loaded costs one more query.
     """
     model_list = list(models)
-    return merge_capabilities(model_list, get_measured_calls(model_list))
+    return merge_capabilities(model_list, get_measured_calls(model_list)) if model_list else {}
 
 
 def merge_capabilities(

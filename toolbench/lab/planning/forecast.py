@@ -6,7 +6,7 @@ Each estimate is a range with its source. A figure that none of the earlier tria
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
 
@@ -62,8 +62,7 @@ class Estimate:
     unseen: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class CellSample:
+class CellSample(NamedTuple):
     """Mean and variance of one figure over `n` earlier trials of one cell."""
 
     n: int
@@ -139,10 +138,13 @@ def estimate_range(samples: Sequence[CellSample], min_trials: int, max_trials: i
         min_trials: minimum number of further trials.
         max_trials: maximum number of further trials.
     """
-    n = sum(sample.n for sample in samples)
-    mean = sum(sample.n * sample.mean for sample in samples) / n
-    within = sum(sample.n * sample.variance for sample in samples) / n
-    between = sum((sample.mean - mean) ** 2 for sample in samples) / max(1, len(samples) - 1)
+    n, mean_sum, variance_sum = 0, 0.0, 0.0
+    for size, cell_mean, variance in samples:
+        n += size
+        mean_sum += size * cell_mean
+        variance_sum += size * variance
+    mean, within = mean_sum / n, variance_sum / n
+    between = sum([(sample.mean - mean) ** 2 for sample in samples]) / max(1, len(samples) - 1)
 
     def compute_margin(trials: int) -> float:
         return 2 * float((trials * within + trials**2 * (within / n + between)) ** 0.5)

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from toolbench.lab.metrics.tally import tally_cells
-from toolbench.lab.models import Cell, Model, Run, RunConfig
+from toolbench.lab.models import Model, Run, RunConfig
 from toolbench.lab.paid_requests import find_model_price, may_cost_money
 from toolbench.lab.planning.earlier_cells import PlannedTrials
 from toolbench.lab.planning.forecast import Estimate, RemainingLimits, estimate_trials
-from toolbench.lab.planning.request_bounds import load_frozen_cells
+from toolbench.lab.planning.request_bounds import FrozenCell, load_frozen_cells
 from toolbench.lab.planning.run_request import Plan, PlannedConfig, RunRequest
 
 
@@ -58,7 +58,7 @@ def estimate_added(run: Run, counts_by_cell: Mapping[int, int]) -> Estimate | No
     return _estimate_cells(load_frozen_cells(counts_by_cell), counts_by_cell, _compute_limits(run))
 
 
-def estimate_repeat(run: Run, cells: Mapping[int, Cell], counts_by_cell: Mapping[int, int]) -> Estimate | None:
+def estimate_repeat(run: Run, cells: Mapping[int, FrozenCell], counts_by_cell: Mapping[int, int]) -> Estimate | None:
     """Estimate a repeat of a run, which is a new run with the same limits, with up to three queries.
 
     Args:
@@ -73,7 +73,7 @@ def estimate_repeat(run: Run, cells: Mapping[int, Cell], counts_by_cell: Mapping
 
 
 def _estimate_cells(
-    cells: Mapping[int, Cell], counts_by_cell: Mapping[int, int], limits: RemainingLimits
+    cells: Mapping[int, FrozenCell], counts_by_cell: Mapping[int, int], limits: RemainingLimits
 ) -> Estimate | None:
     planned = [
         _build_planned_trials(model, cells[pk].config, cells[pk].scenario, count, count)

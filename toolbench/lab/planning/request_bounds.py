@@ -2,10 +2,9 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-
-from django.db.models import Prefetch
 
 from toolbench.engine.policy.layered_key import merge_options
 from toolbench.engine.policy.optional_parameters import OPTIONAL_PARAMETERS
@@ -13,11 +12,21 @@ from toolbench.engine.policy.settings import Policy, resolve_policy
 from toolbench.evals.types import PUBLISHED_WORDING, Instance, Scenario
 from toolbench.lab.models import Cell, Provider, RunConfig
 from toolbench.lab.paid_requests import FREE_KINDS, check_confirmed, may_cost_money
-from toolbench.lab.scenarios.catalogue import load_scenario
+from toolbench.lab.scenarios.catalogue import ScenarioKey, load_scenario
 from toolbench.lab.sql import has_any_id
 
-# Columns of a cell that `load_frozen_cells` reads. They are set at the launch and never change.
-_PLANNED_COLUMNS = frozenset({"id", "run", "config", "scenario", "scenario_version", "position"})
+
+@dataclass(frozen=True, slots=True)
+class FrozenCell:
+    """Columns of a cell that are set at the launch and never change.
+
+    Attributes:
+        config: the configuration with its model and provider. The cells of a configuration share one object.
+    """
+
+    config: RunConfig
+    scenario: str
+    scenario_version: int
 
 
 def count_max_requests(policy: Policy, provider: Provider, instance: Instance, *, stream: bool) -> int:
@@ -55,18 +64,15 @@ def is_applicable(policy: Policy, scenario: Scenario) -> bool:
     return scenario.control or policy.tool_use_mode != "disabled"
 
 
-def load_frozen_cells(cell_ids: Iterable[int]) -> dict[int, Cell]:
-    """Return cells by id, with their configurations, models and providers. The call takes at most two queries.
-
-    Columns of figures are not loaded. The cells of a configuration share one RunConfig object, so that its layers are
-    parsed once.
-    """
-    configs = RunConfig.objects.select_related("provider", "model__provider")
-    cells = Cell.objects.only(*_PLANNED_COLUMNS).prefetch_related(Prefetch("config", configs))
-    return {cell.pk: cell for cell in cells.filter(has_any_id("pk", cell_ids))}
+def load_frozen_cells(cell_ids: Iterable[int]) -> dict[int, FrozenCell]:
+    """Return cells by id, in order, with their configurations, models and providers. The call takes two queries."""
+    cells = Cell.objects.filter(has_any_id("pk", cell_ids))
+    rows = list(cells.values_list("pk", "config_id", "scenario", "scenario_version"))
+    configs = RunConfig.objects.select_related("provider", "model__provider").in_bulk({row[1] for row in rows})
+    return {pk: FrozenCell(configs[config_id], scenario, version) for pk, config_id, scenario, version in rows}
 
 
-def resolve_frozen_policies(cells: Iterable[Cell]) -> dict[int, Policy]:
+def resolve_frozen_policies(cells: Mapping[int, FrozenCell]) -> dict[int, Policy]:
     """Resolve the frozen layers of each cell's configuration with its scenario's layer; return policies by cell id.
 
     Cells with equal layers share their policy, so that the cells of a large run are resolved in milliseconds.
@@ -75,37 +81,37 @@ def resolve_frozen_policies(cells: Iterable[Cell]) -> dict[int, Policy]:
         KeyError: a scenario no longer exists.
         PolicyError: the installed engine does not accept the layers.
     """
-    cells = tuple(cells)
-    instances = _draw_published_instances(cells)
-    layers_by_config = {cell.config_id: cell.config.layers for cell in cells}
-    layers_json_by_config = {config_id: json.dumps(layers) for config_id, layers in layers_by_config.items()}
+    scenario_layers = {key: instance.layer for key, (_, instance) in _draw_published_instances(cells.values()).items()}
+    scenario_layers_json = {key: json.dumps(layer) for key, layer in scenario_layers.items()}
+    configs = {cell.config.pk: cell.config for cell in cells.values()}
+    config_layers_json = {pk: json.dumps(config.layers) for pk, config in configs.items()}
     policies_by_layers: dict[tuple[str, str], Policy] = {}
     policies = {}
-    for cell in cells:
-        scenario_layer = instances[cell.scenario, cell.scenario_version].layer
-        key = layers_json_by_config[cell.config_id], json.dumps(scenario_layer)
+    for pk, cell in cells.items():
+        scenario_key = cell.scenario, cell.scenario_version
+        key = config_layers_json[cell.config.pk], scenario_layers_json[scenario_key]
         if key not in policies_by_layers:
-            layers = (*((name, patch) for name, patch in cell.config.layers), ("scenario", scenario_layer))
+            layers = (
+                *((name, patch) for name, patch in cell.config.layers),
+                ("scenario", scenario_layers[scenario_key]),
+            )
             policies_by_layers[key] = resolve_policy(layers).policy
-        policies[cell.pk] = policies_by_layers[key]
+        policies[pk] = policies_by_layers[key]
     return policies
 
 
-def _draw_published_instances(cells: Iterable[Cell]) -> dict[tuple[str, int], Instance]:
-    """Return the instance in published wording of each cell's scenario, by slug and version.
+def _draw_published_instances(cells: Iterable[FrozenCell]) -> dict[ScenarioKey, tuple[Scenario, Instance]]:
+    """Return each cell's scenario and its instance in published wording, by slug and version.
 
     Raises:
         KeyError: a scenario no longer exists.
     """
-    versions = {(cell.scenario, cell.scenario_version) for cell in cells}
-    return {
-        (slug, version): load_scenario(slug, version).draw_instance(0, kind=PUBLISHED_WORDING)
-        for slug, version in versions
-    }
+    scenarios = {key: load_scenario(*key) for key in {(cell.scenario, cell.scenario_version) for cell in cells}}
+    return {key: (scenario, scenario.draw_instance(0, kind=PUBLISHED_WORDING)) for key, scenario in scenarios.items()}
 
 
 def check_paid_requests(
-    trials: Iterable[tuple[Cell, Policy, int]],
+    trials: Collection[tuple[FrozenCell, Policy, int]],
     *,
     cap_left: int | None,
     confirmed_requests: int,
@@ -123,14 +129,13 @@ def check_paid_requests(
         PaidRequestsUnconfirmedError: confirmation is needed, and more paid requests may be sent than were confirmed.
     """
     paid_requests: dict[str, int] = defaultdict(int)
-    trials = tuple(trials)
     instances = _draw_published_instances(cell for cell, _, _ in trials)
     for cell, policy, count in trials:
         config = cell.config
         if config.provider is None or not may_cost_money(config.provider, config.model_name, config.price):
             continue
-        if is_applicable(policy, load_scenario(cell.scenario, cell.scenario_version)):
-            instance = instances[cell.scenario, cell.scenario_version]
+        scenario, instance = instances[cell.scenario, cell.scenario_version]
+        if is_applicable(policy, scenario):
             max_requests = count_max_requests(policy, config.provider, instance, stream=config.stream)
             paid_requests[config.provider_name] += count * max_requests
     limited = {name: count if cap_left is None else min(count, cap_left) for name, count in paid_requests.items()}

@@ -10,10 +10,15 @@ from django.db.models import Count
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.policy.settings import Policy
 from toolbench.lab.metrics.provider_budget import BudgetReachedError, check_provider_budgets
-from toolbench.lab.models import Cell, Run, Trial
+from toolbench.lab.models import Run, Trial
 from toolbench.lab.paid_requests import may_cost_money
 from toolbench.lab.planning.auto_method import list_models_to_probe
-from toolbench.lab.planning.request_bounds import check_paid_requests, load_frozen_cells, resolve_frozen_policies
+from toolbench.lab.planning.request_bounds import (
+    FrozenCell,
+    check_paid_requests,
+    load_frozen_cells,
+    resolve_frozen_policies,
+)
 from toolbench.lab.scenarios.catalogue import is_version_available
 from toolbench.lab.worker.queue import notify_workers
 from toolbench.providers.probing.probes import MAX_FIRST_USE_REQUESTS
@@ -118,13 +123,14 @@ def check_open_trials(run: Run, counts_by_cell: Mapping[int, int], confirmed_req
     check_cells(run, load_frozen_cells(counts_by_cell), counts_by_cell, confirmed_requests, used=used, probes={})
 
 
-def check_budgets(cells: Iterable[Cell]) -> None:
+def check_budgets(cells: Iterable[FrozenCell]) -> None:
     """Check that no provider of these cells has spent its budget for the month.
 
     Raises:
         RunActionError: a provider has spent its budget.
     """
-    providers = {cell.config.provider for cell in cells if cell.config.provider is not None}
+    configs = {cell.config for cell in cells}
+    providers = {config.provider for config in configs if config.provider is not None}
     try:
         check_provider_budgets(sorted(providers, key=lambda provider: provider.name))
     except BudgetReachedError as error:
@@ -133,7 +139,7 @@ def check_budgets(cells: Iterable[Cell]) -> None:
 
 def check_cells(
     run: Run,
-    cells: Mapping[int, Cell],
+    cells: Mapping[int, FrozenCell],
     counts_by_cell: Mapping[int, int],
     confirmed_requests: int,
     *,
@@ -151,19 +157,17 @@ def check_cells(
     return policies
 
 
-def _resolve_policies(cells: Mapping[int, Cell]) -> dict[int, Policy]:
+def _resolve_policies(cells: Mapping[int, FrozenCell]) -> dict[int, Policy]:
     """Return the policies of cells by cell id.
 
     Raises:
         RunActionError: a scenario or the engine has changed.
     """
-    for cell in cells.values():
-        if not is_version_available(cell.scenario, cell.scenario_version):
-            raise RunActionError(
-                f"The scenario {cell.scenario} has changed since the launch of this run: launch a new run."
-            )
+    for slug, version in dict.fromkeys((cell.scenario, cell.scenario_version) for cell in cells.values()):
+        if not is_version_available(slug, version):
+            raise RunActionError(f"The scenario {slug} has changed since the launch of this run: launch a new run.")
     try:
-        return resolve_frozen_policies(cells.values())
+        return resolve_frozen_policies(cells)
     except PolicyError as error:
         raise RunActionError(f"The settings of the run are no longer valid: {error}") from error
 
@@ -200,7 +204,7 @@ def check_repeat(run: Run, confirmed_requests: int) -> None:
 
 
 def check_loaded_repeat(
-    run: Run, cells: Mapping[int, Cell], counts_by_cell: Mapping[int, int], confirmed_requests: int
+    run: Run, cells: Mapping[int, FrozenCell], counts_by_cell: Mapping[int, int], confirmed_requests: int
 ) -> None:
     """Check that a run can be repeated.
 

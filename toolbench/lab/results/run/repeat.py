@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolbench.lab.models import Cell, Run
+from toolbench.lab.models import Run
 from toolbench.lab.paid_requests import PaidRequestsUnconfirmedError
 from toolbench.lab.planning.forecast import Estimate
 from toolbench.lab.planning.forecast_page import estimate_repeat
-from toolbench.lab.planning.request_bounds import load_frozen_cells
+from toolbench.lab.planning.request_bounds import FrozenCell, load_frozen_cells
 from toolbench.lab.runs.action_checks import (
     RunActionError,
     check_loaded_repeat,
@@ -71,7 +71,7 @@ def get_repeat_page(run_id: int, *, for_noise: bool) -> RepeatPage:
 
 
 def _check_repeat(
-    source: Run, cells: Mapping[int, Cell], counts_by_cell: Mapping[int, int], *, for_noise: bool
+    source: Run, cells: Mapping[int, FrozenCell], counts_by_cell: Mapping[int, int], *, for_noise: bool
 ) -> tuple[str, PaidRequestsUnconfirmedError | None]:
     """Return the obstacle and the unconfirmed paid requests, as `RepeatPage` has them."""
     if not counts_by_cell:
