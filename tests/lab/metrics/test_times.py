@@ -11,8 +11,9 @@ from tests.factories import make_cell, make_config, make_run, make_trial, recomp
 from toolbench.evals.statistics import compute_quantile
 from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.metrics.times import (
+    QuantileRange,
     Times,
-    build_quantile_range,
+    find_quantile_range,
     find_value_range,
     load_cell_times,
     merge_times,
@@ -98,17 +99,15 @@ def test_find_value_range_omits_cells_with_few_answers() -> None:
     assert find_value_range([few, Times()], lambda times: times.p95, min_answers=6) is None
 
 
-def test_build_quantile_range_names_fastest_and_slowest() -> None:
-    slow, fast, middle = (compute_quantile([time], 0.5) for time in (900.0, 100.0, 500.0))
+@pytest.mark.parametrize("q", [0.5, 0.95])
+def test_find_quantile_range_names_fastest_and_slowest(q: float) -> None:
+    slow, fast, middle = ([scale * step for step in range(80, 0, -1)] for scale in (9.0, 1.0, 5.0))
 
-    found = build_quantile_range([slow, None, fast, middle])
+    found = find_quantile_range([_times(*slow), Times(), _times(*fast), _times(*middle)], q)
 
-    assert found is not None
-    assert (found.fastest, found.slowest) == (fast, slow)
-    alone = build_quantile_range([slow])
-    assert alone is not None
-    assert (alone.fastest, alone.slowest) == (slow, None)
-    assert build_quantile_range([None]) is None
+    assert found == QuantileRange(compute_quantile(fast, q), compute_quantile(slow, q))
+    assert find_quantile_range([_times(*slow)], q) == QuantileRange(compute_quantile(slow, q), None)
+    assert find_quantile_range([Times()], q) is None
 
 
 def test_times_to_json_open_bounds_are_null() -> None:

@@ -59,6 +59,14 @@ def compute_quantile(values: Sequence[float] | np.ndarray, q: float) -> Quantile
     return Quantile(float(partitioned[ranks[0] - 1]), low, high, n, q)
 
 
+def compute_order_statistic(values: Sequence[float] | np.ndarray, q: float) -> float:
+    """Return the value of a quantile as `compute_quantile` does, without its bounds."""
+    index = compute_quantile_ranks(q, len(values))[0] - 1
+    partitioned = np.array(values, dtype=float)
+    partitioned.partition(index)
+    return float(partitioned[index])
+
+
 @lru_cache(maxsize=4096)
 def compute_quantile_ranks(q: float, n: int) -> tuple[int, int | None, int | None]:
     """Return the ranks of a quantile and of its bounds among `n` sorted values.

@@ -8,7 +8,7 @@ import numpy as np
 from django.db.models import Aggregate, BinaryField
 
 from toolbench.engine.types import JsonObject
-from toolbench.evals.statistics.quantiles import Quantile, compute_quantile
+from toolbench.evals.statistics.quantiles import Quantile, compute_order_statistic, compute_quantile
 from toolbench.lab.models import Cell, CellTimes
 
 MIN_LEGACY_P95_ANSWERS = 60  # of a scenario; with fewer, the older keys and columns of exports have no p95
@@ -141,10 +141,17 @@ class QuantileRange:
     slowest: Quantile | None
 
 
-def build_quantile_range(quantiles: Iterable[Quantile | None]) -> QuantileRange | None:
-    """Return the range of the quantiles that are not None; None if all are."""
-    ordered = sorted((quantile for quantile in quantiles if quantile is not None), key=lambda quantile: quantile.value)
-    return QuantileRange(ordered[0], ordered[-1] if len(ordered) > 1 else None) if ordered else None
+def find_quantile_range(parts: Iterable[Times], q: float) -> QuantileRange | None:
+    """Return the range of a quantile of the durations of each part; None if no part has times.
+
+    Bounds are computed only for the two quantiles that are returned.
+    """
+    durations = [np.frombuffer(part.durations, _STORED_TYPE) for part in parts if part.durations]
+    if not durations:
+        return None
+    ordered = sorted(durations, key=lambda values: compute_order_statistic(values, q))
+    slowest = compute_quantile(ordered[-1], q) if len(ordered) > 1 else None
+    return QuantileRange(compute_quantile(ordered[0], q), slowest)
 
 
 def _compute_stored_quantile(stored: bytes, q: float) -> Quantile | None:

@@ -11,7 +11,7 @@ from django.db.models import Case, OuterRef, Q, QuerySet, Value, When
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.scenario_groups import CONTROL_GROUP
 from toolbench.lab.metrics.tally import Tally, add_tallies, build_aggregates, build_tally
-from toolbench.lab.metrics.times import QuantileRange, Times, build_quantile_range, build_time_aggregates, build_times
+from toolbench.lab.metrics.times import QuantileRange, Times, build_time_aggregates, build_times, find_quantile_range
 from toolbench.lab.models import Cell, Provider, Run, RunConfig
 from toolbench.lab.query_params import MAX_VALUE_CHARACTERS, clean_text
 
@@ -161,7 +161,9 @@ def _read_times(runs: Iterable[Run]) -> dict[int, list[Times]]:
 
     Configurations of local models are left out.
     """
-    tools = Cell.objects.filter(run__in=runs, control=False).exclude(config__provider_kind=Provider.Kind.LOCAL)
+    # The condition on config__run changes no result. It keeps PostgreSQL from reading all configurations and times.
+    tools = Cell.objects.filter(run__in=runs, config__run__in=runs, control=False)
+    tools = tools.exclude(config__provider_kind=Provider.Kind.LOCAL)
     times: dict[int, list[Times]] = defaultdict(list)
     grouped = tools.order_by().values("run_id", "config_id", "scenario_group")
     for sums in grouped.annotate(**build_time_aggregates(first_tokens=False)):
@@ -184,5 +186,5 @@ def _build_row(run: Run, models: list[str], counts: dict[str, Tally], times: lis
     tools = add_tallies(tool_counts)
     answered = tools.compute_answered_success(DEFAULT_TARGET_PERCENT) if has_rate else None
     delivered = tools.compute_end_to_end_success() if has_rate else None
-    p50, p95 = (build_quantile_range(getattr(time_row, name) for time_row in times) for name in ("p50", "p95"))
+    p50, p95 = (find_quantile_range(times, q) for q in (0.5, 0.95))
     return RunRow(run, tuple(dict.fromkeys(models)), len(models), all_counts, tools, answered, delivered, p50, p95)
