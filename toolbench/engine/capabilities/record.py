@@ -123,8 +123,7 @@ class Capabilities:
 
     def get_known_values(self) -> JsonObject:
         """Return the values of the fields that are not None, by field name."""
-        pairs = ((capability_field.name, getattr(self, capability_field.name)) for capability_field in fields(self))
-        return {name: value for name, value in pairs if value is not None}
+        return {name: value for name in DOCS if (value := getattr(self, name)) is not None}
 
 
 DOCS: dict[str, str] = {f.name: f.metadata["doc"] for f in fields(Capabilities)}

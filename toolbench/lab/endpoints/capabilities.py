@@ -159,8 +159,7 @@ def _build_declared_records(model: Model) -> list[CapabilityRecord]:
     if model.constraint:
         constraint = Capabilities(constrained=(model.constraint,))
         records.append(CapabilityRecord("declared", constraint, "the constraint of the model"))
-    user_settings = _read_capabilities(model.capabilities)
-    if user_settings.get_known_values():
+    if model.capabilities and (user_settings := _read_capabilities(model.capabilities)).get_known_values():
         records.append(CapabilityRecord("declared", user_settings, "a person"))
     return records
 

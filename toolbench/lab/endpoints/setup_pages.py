@@ -247,12 +247,13 @@ def _find_state(
 def get_models(search: str = "") -> tuple[ProviderModels, ...]:
     """Return the models of each provider that has any, retired models last.
 
-    It takes three queries, or up to seven if more than `capabilities.MAX_UNCACHED_MODELS` models are returned.
+    It takes four queries, or up to eight if more than `capabilities.MAX_UNCACHED_MODELS` models are returned. Models of
+    one provider share its Provider object, since there are many models and few providers.
 
     Args:
         search: text that the name or the canonical name of a model contains, in any case; "" for all models.
     """
-    rows = Model.objects.select_related("provider").order_by("provider__name", "retired", "name")
+    rows = Model.objects.prefetch_related("provider").order_by("provider__name", "retired", "name")
     models = list(rows.filter(Q(name__icontains=search) | Q(canonical__icontains=search)) if search else rows)
     grouped = groupby(build_model_rows(models), key=lambda row: row.model.provider)
     return tuple(ProviderModels(provider, tuple(provider_rows)) for provider, provider_rows in grouped)
