@@ -50,10 +50,10 @@ def test_trial_list_page_takes_two_queries(django_assert_num_queries: DjangoAsse
         assert len(get_trials(TrialFilter(run=cell.run_id)).rows) == 50
 
 
-def test_trial_list_call_names_take_one_more_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_trial_list_call_names_take_no_more_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     cell = make_cell(make_config(make_run()))
     make_trials(cell, **{"pass": 30, "fail": 30})
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(2):
         rows = get_trials(TrialFilter(run=cell.run_id), needs_call_names=True).rows
     assert {row.calls.expected for row in rows if row.calls} == {"state_patch"}
 

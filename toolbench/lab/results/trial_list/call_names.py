@@ -3,9 +3,10 @@
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import OuterRef, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import JSONObject
 
 from toolbench.evals.expected_calls import ExpectedCalls
@@ -16,6 +17,11 @@ from toolbench.lab.scenarios.catalogue import ScenarioKey, load_scenarios
 NO_CALL, UNDETERMINED, UNKNOWN_CALLS = "no call", "not determined", "unknown"
 MAX_NAMED_CALLS = 20  # of one trial; for other calls, only their number is shown
 MAX_NAME_CHARS = 60
+# Columns of a trial, and annotations of `annotate_calls`, that `build_call_names` reads.
+CALL_FIELDS = (
+    *("pk", "scenario", "scenario_version", "instance_kind", "instance_seed", "run__origin"),
+    *("made_calls", "judged_version"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,39 +38,8 @@ class CallNames:
     got: str
 
 
-def read_call_names(trials: Sequence[Trial]) -> Mapping[int, CallNames]:
-    """Return the names of calls by trial id.
-
-    The function sends one query, or two if a scenario is a test case.
-
-    Args:
-        trials: trials with their runs. Their seeds determine the expected calls, so no body has to be read.
-    """
-    stored = _read_calls_and_versions([trial.pk for trial in trials])
-    got: dict[int, str] = {}
-    scenario_keys: dict[int, ScenarioKey] = {}
-    for trial in trials:
-        got[trial.pk], version = stored.get(trial.pk, ("", None))  # a trial may have been deleted meanwhile
-        scenario_keys[trial.pk] = (trial.scenario, version or trial.scenario_version)
-    scenarios = load_scenarios(scenario_keys.values())
-    expected_by_instance: dict[Hashable, str] = {}  # drawing an instance may take milliseconds
-    call_names: dict[int, CallNames] = {}
-    for trial in trials:
-        scenario_key = scenario_keys[trial.pk]
-        instance = _identify_instance(trial, scenario_key)
-        if instance not in expected_by_instance:
-            expected_by_instance[instance] = _name_expected(trial, scenarios.get(scenario_key))
-        call_names[trial.pk] = CallNames(expected_by_instance[instance], got[trial.pk])
-    return call_names
-
-
-def _identify_instance(trial: Trial, key: ScenarioKey) -> Hashable:
-    """Return a key that is equal for trials with the same expected calls."""
-    return key, trial.instance_kind, trial.instance_seed, trial.run.origin.get("kind")
-
-
-def _read_calls_and_versions(ids: Sequence[int]) -> Mapping[int, tuple[str, int | None]]:
-    """Return the made calls in words and the scenario version of the current verdict, by trial id.
+def annotate_calls(trials: QuerySet[Trial]) -> QuerySet[Trial]:
+    """Annotate trials with their made calls and the scenario version of the current verdict.
 
     The version is None for a trial that was never re-judged.
     """
@@ -72,11 +47,34 @@ def _read_calls_and_versions(ids: Sequence[int]) -> Mapping[int, tuple[str, int 
     calls = ArraySubquery(tools.order_by("ordinal").values_list(JSONObject(name="tool_name", ok="ok")))
     judgements = Judgement.objects.filter_last_executions()
     judged = judgements.filter(trial=OuterRef("pk"), current=True).values("scenario_version")[:1]
-    rows = Trial.objects.filter(pk__in=ids).order_by().values_list("pk", calls, Subquery(judged))
-    return {
-        pk: (_join_names([_mark_name(str(call["name"]), bool(call["ok"])) for call in made]), version)
-        for pk, made, version in rows
-    }
+    return trials.annotate(made_calls=calls, judged_version=Subquery(judged))
+
+
+def build_call_names(rows: Sequence[Any]) -> Mapping[int, CallNames]:
+    """Return the names of calls by trial id.
+
+    The function sends one query if a scenario is a test case, otherwise none.
+
+    Args:
+        rows: named rows with CALL_FIELDS. The seeds determine the expected calls, so no body has to be read.
+    """
+    scenario_keys = {row.pk: (row.scenario, row.judged_version or row.scenario_version) for row in rows}
+    scenarios = load_scenarios(scenario_keys.values())
+    expected_by_instance: dict[Hashable, str] = {}  # drawing an instance may take milliseconds
+    call_names: dict[int, CallNames] = {}
+    for row in rows:
+        scenario_key = scenario_keys[row.pk]
+        instance = _identify_instance(row, scenario_key)
+        if instance not in expected_by_instance:
+            expected_by_instance[instance] = _name_expected(row, scenarios.get(scenario_key))
+        made = _join_names([_mark_name(str(call["name"]), bool(call["ok"])) for call in row.made_calls])
+        call_names[row.pk] = CallNames(expected_by_instance[instance], made)
+    return call_names
+
+
+def _identify_instance(row: Any, key: ScenarioKey) -> Hashable:
+    """Return a key that is equal for trials with the same expected calls."""
+    return key, row.instance_kind, row.instance_seed, row.run__origin.get("kind")
 
 
 def _mark_name(name: str, ok: bool) -> str:
@@ -84,10 +82,10 @@ def _mark_name(name: str, ok: bool) -> str:
     return shown if ok else f"{shown} ✗"
 
 
-def _name_expected(trial: Trial, scenario: Scenario | None) -> str:
-    if scenario is None or trial.run.origin.get("kind") == "inspect":
+def _name_expected(row: Any, scenario: Scenario | None) -> str:
+    if scenario is None or row.run__origin.get("kind") == "inspect":
         return UNKNOWN_CALLS
-    instance = scenario.draw_instance(trial.instance_seed, kind=trial.instance_kind)
+    instance = scenario.draw_instance(row.instance_seed, kind=row.instance_kind)
     return _describe_expected(scenario.build_expected_calls(instance))
 
 

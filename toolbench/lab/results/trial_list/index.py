@@ -3,24 +3,25 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from toolbench.engine.strict_json import get_object
 from toolbench.lab.models import Run, Trial
-from toolbench.lab.results.trial_list.call_names import CallNames, read_call_names
+from toolbench.lab.results.trial_list.call_names import CALL_FIELDS, CallNames, annotate_calls, build_call_names
 from toolbench.lab.results.trial_list.facets import Facet, FacetValue, build_facets
 from toolbench.lab.results.trial_list.filter import TrialFilter, has_named_runs
 from toolbench.lab.results.trial_list.newest_trials import NewestTrials, read_newest_trials
 from toolbench.lab.results.trial_list.query_text import parse_query_text
+from toolbench.lab.sql import has_any_id
 from toolbench.lab.traces.search_text import get_text_lag
 
 PAGE_SIZE = 50
 MAX_COUNTED_TRIALS = 10_000
-# Columns that a row and the names of its calls need; reading all columns takes several times as long.
+# Columns that a row needs; reading all columns takes several times as long.
 _READ_FIELDS = (
-    *("scenario", "scenario_version", "instance_kind", "instance_seed", "index", "state", "outcome", "sentence"),
-    *("failure_class", "cause", "verdict", "turns", "requests", "retries", "input_tokens", "output_tokens"),
-    *("duration_ms", "started_at", "finished_at", "added_by_hand", "errors_retried", "label"),
-    *("run__simulated", "run__origin"),
+    *("pk", "run_id", "scenario", "index", "state", "outcome", "sentence", "failure_class", "cause", "verdict"),
+    *("turns", "requests", "retries", "input_tokens", "output_tokens", "duration_ms", "started_at", "finished_at"),
+    *("added_by_hand", "errors_retried", "label", "run__simulated"),
     *(f"config__{name}" for name in ("provider_name", "model_name", "profile", "strategy", "method", "examples")),
     "config__stream",
 )
@@ -112,7 +113,7 @@ def get_trials(trial_filter: TrialFilter, page: int = 1, *, needs_call_names: bo
     Args:
         trial_filter: the filter and the order.
         page: number of the page, from 1; a number after that of the last page stands for the last page.
-        needs_call_names: whether the names of calls are read too, with one or two more SQL queries.
+        needs_call_names: whether the names of calls are read too, with one more SQL query if a scenario is a test case.
     """
     newest = _read_page(trial_filter, max(1, page))
     pages = max(1, -(-newest.total // PAGE_SIZE))
@@ -147,10 +148,13 @@ def _read_page(trial_filter: TrialFilter, page: int) -> NewestTrials:
 
 
 def _read_rows(ids: Sequence[int], needs_call_names: bool) -> tuple[TrialRow, ...]:
-    trials = list(Trial.objects.select_related("config", "run").only(*_READ_FIELDS).filter(pk__in=ids))
-    calls = read_call_names(trials) if needs_call_names else {}
-    by_id = {trial.pk: _build_row(trial, calls.get(trial.pk)) for trial in trials}
-    return tuple(by_id[pk] for pk in ids if pk in by_id)
+    trials = Trial.objects.filter(has_any_id("pk", ids)).order_by()
+    fields = _READ_FIELDS
+    if needs_call_names:
+        trials, fields = annotate_calls(trials), tuple(dict.fromkeys((*_READ_FIELDS, *CALL_FIELDS)))
+    rows = {row.pk: row for row in trials.values_list(*fields, named=True)}
+    calls = build_call_names(tuple(rows.values())) if needs_call_names else {}
+    return tuple(_build_row(rows[pk], calls.get(pk)) for pk in ids if pk in rows)
 
 
 def _selects_simulated_runs(trial_filter: TrialFilter, rows: Sequence[TrialRow]) -> bool:
@@ -167,19 +171,19 @@ def choose_mark(trial: Trial) -> str:
     return trial.outcome if trial.state == Trial.State.DONE else trial.state
 
 
-def _build_row(trial: Trial, calls: CallNames | None) -> TrialRow:
-    config = trial.config
+def _build_row(trial: Any, calls: CallNames | None) -> TrialRow:
+    """Return the row of a trial, given as a named row with _READ_FIELDS."""
     return TrialRow(
         id=trial.pk,
         run_id=trial.run_id,
-        simulated=trial.run.simulated,
-        provider=config.provider_name,
-        model=config.model_name,
-        profile=config.profile,
-        strategy=config.strategy,
-        method=config.method,
-        examples=config.examples,
-        stream=config.stream,
+        simulated=trial.run__simulated,
+        provider=trial.config__provider_name,
+        model=trial.config__model_name,
+        profile=trial.config__profile,
+        strategy=trial.config__strategy,
+        method=trial.config__method,
+        examples=trial.config__examples,
+        stream=trial.config__stream,
         scenario=trial.scenario,
         index=trial.index,
         mark=choose_mark(trial),

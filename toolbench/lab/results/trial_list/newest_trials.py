@@ -93,6 +93,9 @@ def _select_newest(trial_filter: TrialFilter, columns: tuple[str, ...], limit: i
     """
     names = dict.fromkeys((*columns, *(column.name for column in SORT_COLUMNS[trial_filter.sort])))
     matching = annotate_sort_columns(filter_trials(trial_filter)).order_by("-id")
+    if trial_filter.run is not None and any(name.startswith("config__") for name in names):
+        # This changes no result. It keeps PostgreSQL from reading all configurations.
+        matching = matching.filter(config__run=trial_filter.run)
     sql, parameters = matching.values(*names)[:limit].query.sql_with_params()
     return sql, tuple(parameters)
 
