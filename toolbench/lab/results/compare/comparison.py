@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from django.db.models import Q, QuerySet
 
@@ -143,7 +144,7 @@ def get_comparison(query: CompareQuery, strata: Sequence[Sequence[StratumCounts]
     shared = count_shared_trials(side_trials, strata)
     counts = match_sides(strata[0], strata[1], metric=query.metric, group=query.group, kind=query.kind)
     trials = _filter_shared_strata(counts, side_trials)
-    first, second = map(read_side, trials, map(collect_cell_ids, _list_shared_strata(counts)))
+    first, second = map(read_side, trials, map(collect_cell_ids, _list_counted_strata(counts)))
     whole, how, changes = choose_and_compare(counts, how=query.how)
     return Comparison(
         query=query,
@@ -200,6 +201,14 @@ def _list_shared_strata(counts: ComparisonCounts) -> tuple[list[StratumCounts], 
     first, second = (
         [stratum for key in counts.keys for stratum in side[key]] for side in (counts.first, counts.second)
     )
+    return first, second
+
+
+def _list_counted_strata(counts: ComparisonCounts) -> tuple[list[StratumCounts], list[StratumCounts]]:
+    """Return the counts of the trials of `_filter_shared_strata`."""
+    if counts.keys:
+        return _list_shared_strata(counts)
+    first, second = (list(chain.from_iterable(side.values())) for side in (counts.first, counts.second))
     return first, second
 
 
