@@ -64,7 +64,7 @@ def sum_cells(cells: QuerySet[Cell], *extra_keys: str) -> list[SumRow]:
     config_columns = {name: F(f"config__{name}") for name in CONFIG_FIELDS}
     run_columns = {"simulated": F("run__simulated"), "imported": F("run__imported"), "confirming": _IS_CONFIRMING}
     grouped = cells.annotate(**config_columns, **run_columns).order_by().values(*key)
-    return [dict(row) for row in grouped.annotate(**_build_annotations()).order_by(*key)]
+    return list(grouped.annotate(**_build_annotations()).order_by(*key))
 
 
 @dataclass(frozen=True, slots=True)

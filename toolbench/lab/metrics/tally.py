@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
-from django.db.models import Aggregate, Count, Min, Q, Sum
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Aggregate, Count, FloatField, Min, PositiveIntegerField, Q, Sum
 
 from toolbench.evals.statistics.intervals import StoppingDesign
 from toolbench.lab.metrics.rate import Rate, build_rate
@@ -135,6 +136,7 @@ REPEATING = Q(deterministic=True, repeated_answers__gt=0)
 _SUM_NAMES = tuple(f"sum_{name}" for name in COUNTERS)
 _read_counters = attrgetter(*COUNTERS)
 _read_counts = attrgetter(*_ADDED_FIELDS)
+_read_sum_columns = itemgetter(*_CELL_COUNT_COLUMNS.values(), *_SUM_NAMES)  # in the order of _ADDED_FIELDS
 
 
 def tally_cells(cells: Iterable[Cell]) -> Tally:
@@ -179,6 +181,19 @@ def _has_repeats(cell: Cell) -> bool:
     return cell.deterministic and cell.repeated_answers > 0
 
 
+class _UnconvertedSum(Sum):
+    """Sum that the database driver returns as int or float. Django would call a function for each value to make it so.
+
+    A page reads tens of thousands of sums. Sums of 64-bit integers need the conversion, as they arrive as Decimal.
+    """
+
+    def get_db_converters(self, connection: BaseDatabaseWrapper) -> list[Any]:
+        return []
+
+
+_SUM_CLASSES = {PositiveIntegerField: _UnconvertedSum, FloatField: _UnconvertedSum}  # by class of the column
+
+
 def build_aggregates() -> dict[str, Aggregate]:
     """Return the annotations that `build_tally` needs in the rows of a grouped query over cells."""
     tried = Q(passed__gt=0) | Q(failed__gt=0) | Q(infra__gt=0)
@@ -189,7 +204,8 @@ def build_aggregates() -> dict[str, Aggregate]:
         "sum_set_aside": Count("pk", filter=~Q(compute_error="")),
         "sum_error": Min("error"),
     }
-    return aggregates | {f"sum_{name}": Sum(name) for name in (*COUNTERS, "cost")}
+    sums = {f"sum_{name}": _SUM_CLASSES.get(spec.column, Sum)(name) for name, spec in COUNTERS.items()}
+    return aggregates | sums | {"sum_cost": _UnconvertedSum("cost")}
 
 
 def read_sums(cell: Cell) -> dict[str, int | float | None]:
@@ -207,8 +223,7 @@ def read_sums(cell: Cell) -> dict[str, int | float | None]:
 
 def build_tally(row: Mapping[str, Any]) -> Tally:
     """Build a tally from a row of a query with the annotations of `build_aggregates`."""
-    counts = {name: row[column] for name, column in _CELL_COUNT_COLUMNS.items()}
-    counts |= {name: row[f"sum_{name}"] for name in COUNTERS}
+    counts = dict(zip(_ADDED_FIELDS, _read_sum_columns(row), strict=True))
     cost = _sum_costs([row["sum_cost"]], counts["unpriced_cells"])
     return Tally(cost=cost, min_error_probability=row["sum_error"], **counts)
 
