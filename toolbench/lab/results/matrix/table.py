@@ -191,7 +191,8 @@ def filter_matrix_cells(query: MatrixQuery) -> QuerySet[Cell]:
     if query.prompt not in ("", SPLIT_BY_PROMPT):
         cells = cells.filter(prompt_version=query.prompt)
     if query.scope == "runs":
-        return cells.filter(run_id__in=query.runs)
+        # The condition on config__run changes no result. It keeps PostgreSQL from reading all configurations.
+        return cells.filter(run_id__in=query.runs, config__run__in=query.runs)
     return cells.filter(run__in=_filter_runs(query))
 
 
