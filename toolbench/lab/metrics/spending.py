@@ -5,7 +5,7 @@ The cost of a trial is the one that the provider reported, else it follows from 
 
 from collections.abc import Mapping
 
-from django.db.models import QuerySet
+from django.db.models import Max, QuerySet
 
 from toolbench.engine.bounds import MAX_COST_USD
 from toolbench.evals.prices import Price, read_price
@@ -57,8 +57,9 @@ def find_price_origins() -> Mapping[tuple[str, str], tuple[str, ...]]:
         Sorted texts, as in `Price.origin`. A model without a price is missing.
     """
     origins: dict[tuple[str, str], tuple[str, ...]] = {}
-    configs = RunConfig.objects.order_by("provider_id", "provider_name", "model_name", "price")
-    for config in _select_price_columns(configs.distinct("provider_id", "provider_name", "model_name", "price")):
+    alike = RunConfig.objects.order_by().values("provider_id", "provider_name", "model_name", "price")
+    newest_ids = alike.annotate(newest=Max("pk")).values("newest")  # unlike `distinct`, not sorted
+    for config in _select_price_columns(RunConfig.objects.filter(pk__in=newest_ids)):
         price = _find_price(config)
         if price is not None:
             key = (config.provider_name, config.model_name)
