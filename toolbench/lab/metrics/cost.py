@@ -22,8 +22,8 @@ from toolbench.lab.metrics.spending import (
     find_prices,
     to_price_columns,
 )
-from toolbench.lab.metrics.tally import Tally, build_aggregates, build_tally
-from toolbench.lab.models import Cell, RunConfig, Trial
+from toolbench.lab.metrics.tally import Tally
+from toolbench.lab.models import RunConfig, Trial
 from toolbench.lab.sql import load_statement
 
 # Columns that cost_by_configuration.sql and its fragments read. A whole row is twenty times as wide, and the statement
@@ -116,11 +116,14 @@ def _add_price_list(costs: CostSums, price: Price | None) -> CostSums:
     return replace(costs, price_lists=(price.origin,)) if price and costs.reported < costs.known else costs
 
 
-def sum_cell_costs(cells: QuerySet[Cell]) -> CostSums:
-    """Return the sums over the trials of cells from the cells' counters, with two queries."""
-    prices = find_prices(RunConfig.objects.filter(pk__in=cells.order_by().values("config_id")))
-    rows = cells.order_by().values("config_id").annotate(**build_aggregates())
-    return add_costs(_add_price_list(build_cost_sums(build_tally(row)), prices.get(row["config_id"])) for row in rows)
+def sum_cell_costs(tallies: Collection[tuple[int, Tally]]) -> CostSums:
+    """Return the sums over tallies of cells, with one query.
+
+    Args:
+        tallies: pairs of the id of a configuration and a tally of its cells.
+    """
+    prices = find_prices(RunConfig.objects.filter(pk__in={pk for pk, _ in tallies}))
+    return add_costs(_add_price_list(build_cost_sums(tally), prices.get(pk)) for pk, tally in tallies)
 
 
 def build_cost_sums(tally: Tally, price_lists: tuple[str, ...] = ()) -> CostSums:

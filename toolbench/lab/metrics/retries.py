@@ -11,8 +11,8 @@ from typing import Any
 from django.db.models import Aggregate, Case, Count, Exists, OuterRef, Q, QuerySet, Subquery, Sum, When
 from django.db.models.functions import Coalesce
 
-from toolbench.lab.metrics.tally import Tally, build_aggregates, build_tally
-from toolbench.lab.models import Cell, Step, Trial
+from toolbench.lab.metrics.tally import Tally
+from toolbench.lab.models import Step, Trial
 from toolbench.lab.models.trials import ANSWERED, RETRY_RELEVANT_STEP
 from toolbench.lab.sql import load_statement
 
@@ -145,11 +145,6 @@ def count_retries(trials: QuerySet[Trial]) -> Mapping[str, RetryCounts]:
     return counts_by_scenario
 
 
-def count_cell_retries(cells: QuerySet[Cell]) -> Mapping[str, RetryCounts]:
-    """Return the counts of the trials of cells by scenario, from the counters of the cells, with one query."""
-    rows = cells.order_by().values("scenario").annotate(**build_aggregates())
-    return {row["scenario"]: _build_counts(build_tally(row)) for row in rows}
-
-
-def _build_counts(tally: Tally) -> RetryCounts:
+def build_retry_counts(tally: Tally) -> RetryCounts:
+    """Build the counts of the trials of a tally."""
     return RetryCounts(**{field.name: getattr(tally, field.name) for field in fields(RetryCounts)})

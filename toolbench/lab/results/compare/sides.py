@@ -1,24 +1,27 @@
 """A side of a comparison: the query for its trials, and sums over them."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.contrib.postgres.aggregates import ArrayAgg, BoolOr
-from django.db.models import Aggregate, Count, F, FloatField, Max, Min, Q, QuerySet, Sum
+from django.db.models import Aggregate, Count, F, FloatField, Max, Min, Q, QuerySet
 
 from toolbench.evals.decisions.assessments import IntervalEstimate
 from toolbench.lab.metrics.cells import MAX_RELIABLE_LAG_MS
 from toolbench.lab.metrics.cost import add_costs, estimate_cost_per_success, sum_cell_costs, sum_costs
 from toolbench.lab.metrics.repeated_instances import TRIED
 from toolbench.lab.metrics.result_filter import NO_FILTER, ResultFilter
-from toolbench.lab.metrics.retries import RetryCounts, count_cell_retries, count_retries
+from toolbench.lab.metrics.retries import RetryCounts, build_retry_counts, count_retries
+from toolbench.lab.metrics.tally import Tally, add_tallies, build_aggregates, build_tally
 from toolbench.lab.models import Cell, Provider, Run, RunConfig, Trial
 from toolbench.lab.results.compare.query import RUN_AXES, read_config_values
 from toolbench.lab.results.compare.strata import HAS_ANSWER_HASH
 
 TRIAL_COLUMNS = {"prompt": "prompt_version", "upstream": "upstream", "day": "started_at__date"}  # of trials, by axis
+_CellTally = tuple[int, str, Tally]  # id of a configuration, a scenario, and the tally of their cells
 
 
 class Median(Aggregate):
@@ -129,9 +132,10 @@ def read_side(trials: QuerySet[Trial], cell_ids: Collection[int] = ()) -> Side:
     """
     sums = trials.filter(TRIED).aggregate(**_SIDE_AGGREGATES)
     config_ids = tuple(sorted(sums["configs"] or ()))
-    cells = _find_whole_cells(cell_ids, sums["trials"])
-    if cells is not None:
-        retries, costs = count_cell_retries(cells), sum_cell_costs(cells)
+    tallies = _tally_whole_cells(cell_ids, sums["trials"])
+    if tallies is not None:
+        retries = _count_retries_by_scenario(tallies)
+        costs = sum_cell_costs([(config_id, tally) for config_id, _, tally in tallies])
     else:
         retries, costs = count_retries(trials.filter(TRIED)), add_costs(sum_costs(trials, config_ids).values())
     configs = list(RunConfig.objects.filter(pk__in=config_ids).only("provider_kind", "policy_hash", "canonical"))
@@ -160,23 +164,30 @@ def read_side(trials: QuerySet[Trial], cell_ids: Collection[int] = ()) -> Side:
     )
 
 
-def _find_whole_cells(cell_ids: Collection[int], tried: int) -> QuerySet[Cell] | None:
-    """Return the cells of a side if their counters can replace its trials, with one SQL query.
+def _tally_whole_cells(cell_ids: Collection[int], tried: int) -> Sequence[_CellTally] | None:
+    """Return tallies of the cells of a side if they can replace its trials, with one SQL query.
 
     Args:
         cell_ids: ids of the cells of the side.
         tried: number of the side's trials that passed, failed or had an infrastructure error.
 
     Returns:
-        The cells; None if their finished trials are not exactly these trials, or if counters of a cell are not current.
+        The tallies; None if the finished trials of the cells are not exactly these trials, or if counters of a cell are
+        not current.
     """
-    cells = Cell.objects.filter(pk__in=cell_ids)
-    counts = cells.aggregate(
-        tried=Sum(F("passed") + F("failed") + F("infra")),
-        others=Sum(F("not_applicable") + F("cancelled")),
-        outdated=Count("pk", filter=Q(stale=True) | ~Q(compute_error="")),
-    )
-    return cells if counts["tried"] == tried and not counts["others"] and not counts["outdated"] else None
+    grouped = Cell.objects.filter(pk__in=cell_ids).order_by().values("config_id", "scenario")
+    rows = list(grouped.annotate(**build_aggregates(), stale_cells=Count("pk", filter=Q(stale=True))))
+    tallies = [(row["config_id"], row["scenario"], build_tally(row)) for row in rows]
+    total = add_tallies(tally for *_, tally in tallies)
+    is_outdated = total.uncomputed_cells or any(row["stale_cells"] for row in rows)
+    return tallies if total.tried == total.ended == tried and not is_outdated else None
+
+
+def _count_retries_by_scenario(tallies: Iterable[_CellTally]) -> Mapping[str, RetryCounts]:
+    by_scenario: dict[str, list[Tally]] = defaultdict(list)
+    for _, scenario, tally in tallies:
+        by_scenario[scenario].append(tally)
+    return {scenario: build_retry_counts(add_tallies(parts)) for scenario, parts in by_scenario.items()}
 
 
 def _sort_names(names: Iterable[str] | None) -> tuple[str, ...]:
