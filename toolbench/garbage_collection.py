@@ -3,8 +3,8 @@
 import gc
 
 # Allocated minus freed objects at which garbage is collected; Python 3.11 collects at 700. Trials in flight allocate
-# tens of thousands of objects until a batch of ended trials is freed; a collection in between finds nothing (decision
-# 122).
+# tens of thousands of objects until a batch of ended trials is freed, and so does a large page until it is sent; a
+# collection in between finds nothing (decision 122).
 ALLOCATION_THRESHOLD = 100_000
 
 

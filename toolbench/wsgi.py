@@ -6,7 +6,7 @@ from importlib import import_module
 from django.core.handlers.wsgi import WSGIHandler
 from django.core.wsgi import get_wsgi_application
 
-from toolbench.garbage_collection import freeze_loaded_objects
+from toolbench.garbage_collection import collect_rarely, freeze_loaded_objects
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "toolbench.settings")
 
@@ -22,4 +22,5 @@ def prepare_application() -> WSGIHandler:
     """
     warm_up.prepare_results()
     freeze_loaded_objects()
+    collect_rarely()
     return application

@@ -2,11 +2,13 @@
 
 import logging
 
+from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.db import DatabaseError, connection
 from django.http import HttpRequest
 from django.template.loader import get_template
 from django.urls import get_resolver, resolve, reverse
+from django.utils.module_loading import import_string
 
 from toolbench.installation import ASSETS
 
@@ -20,6 +22,7 @@ def prepare_pages() -> None:
     """Import all views, build the table that `reverse` uses, and compile all HTML templates."""
     get_resolver().url_patterns  # noqa: B018 (imports the views)
     reverse("first")
+    import_string(settings.MESSAGE_STORAGE)  # Django would import it when it serves the first request
     folder = ASSETS / "templates"
     for path in folder.rglob("*.html"):
         get_template(path.relative_to(folder).as_posix())

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,11 @@ _QUANTILE_PARTS = ("value", "low", "high")  # attributes of Quantile
 _STORED_TYPE = np.dtype(">f8")  # big-endian float of 8 bytes, as CellTimes stores a time
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Times:
     """Times of trials with an answer. A quantile is in milliseconds; it is None without times.
+
+    Quantiles are computed once: several metrics and cells of a page show the same ones.
 
     Attributes:
         durations: durations in milliseconds as big-endian floats of 8 bytes, in any order.
@@ -29,22 +32,22 @@ class Times:
     durations: bytes = b""
     first_tokens: bytes = b""
 
-    @property
+    @cached_property
     def p50(self) -> Quantile | None:
         """Median duration."""
         return _compute_stored_quantile(self.durations, 0.5)
 
-    @property
+    @cached_property
     def p95(self) -> Quantile | None:
         """95th percentile of the duration."""
         return _compute_stored_quantile(self.durations, 0.95)
 
-    @property
+    @cached_property
     def p99(self) -> Quantile | None:
         """99th percentile of the duration."""
         return _compute_stored_quantile(self.durations, 0.99)
 
-    @property
+    @cached_property
     def first_token(self) -> Quantile | None:
         """Median time to the first token of streamed trials."""
         return _compute_stored_quantile(self.first_tokens, 0.5)
@@ -89,6 +92,8 @@ def load_cell_times(cells: Iterable[Cell]) -> Mapping[int, Times]:
 def merge_times(parts: Iterable[Times]) -> Times:
     """Return the times of all parts together, one part after the other."""
     parts = tuple(parts)
+    if len(parts) == 1:
+        return parts[0]
     return Times(b"".join(part.durations for part in parts), b"".join(part.first_tokens for part in parts))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from toolbench.evals.statistics.quantiles import Quantile
 from toolbench.lab.metrics.rate import Rate
@@ -26,7 +27,7 @@ class Figure:
     unit: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MetricInput:
     """Counts and times of one row of results, from which its metrics are computed.
 
@@ -42,7 +43,7 @@ class MetricInput:
     parts: tuple[Tally, ...] = ()
     times: tuple[Times, ...] = ()
 
-    @property
+    @cached_property
     def pooled_times(self) -> Times:
         """Times of all tool scenarios together."""
         return merge_times(self.times)

@@ -269,16 +269,17 @@ def find_newest_versions(rows: Sequence[MatrixRow]) -> NewestVersions:
 
 
 def _list_outdated_scenarios(row: MatrixRow, newest: NewestVersions) -> list[ScenarioSums]:
-    """Return the scenarios of the row that have an older version than the newest one.
+    """Return the outdated scenarios of the row."""
+    return [scenario for scenario in row.scenarios if _is_outdated(row, scenario, newest)]
 
-    Only scenarios with a trial that passed, failed or had an infrastructure error are returned.
+
+def _is_outdated(row: MatrixRow, scenario: ScenarioSums, newest: NewestVersions) -> bool:
+    """Return whether a scenario of the row has an older version than the newest one.
+
+    It must have a trial that passed, failed or had an infrastructure error.
     """
-    kind = row.settings["instance_kind"]
-    return [
-        scenario
-        for scenario in row.scenarios
-        if scenario.tally.tried and scenario.version < newest[kind, scenario.scenario]
-    ]
+    key = row.settings["instance_kind"], scenario.scenario
+    return scenario.version < newest.get(key, 0) and scenario.tally.tried > 0
 
 
 def _mark_repeated_models(rows: list[MatrixRow]) -> list[MatrixRow]:
@@ -298,7 +299,7 @@ def _build_summary(rows: list[MatrixRow]) -> MatrixSummary:
         scenario.tally
         for row in rows
         for scenario in row.scenarios
-        if scenario.control and scenario not in _list_outdated_scenarios(row, newest)
+        if scenario.control and not _is_outdated(row, scenario, newest)
     )
     return MatrixSummary(
         trials=sum(row.tally.ended + row.control.ended for row in rows),
