@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from toolbench.evals.statistics import Quantile
 from toolbench.evals.statistics.intervals import ScenarioSample
@@ -54,7 +55,7 @@ class IntervalEstimate:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MeasuredConfig:
     """The measurements of a configuration.
 
@@ -112,12 +113,12 @@ class MeasuredConfig:
         """Return the end-to-end successes by scenario, or as one sample if the scenarios are not known."""
         return self.end_to_end_by_scenario or (ScenarioSample(self.end_to_end_successes, self.tried),)
 
-    @property
+    @cached_property
     def end_to_end_pool(self) -> PooledRate:
         """Return end-to-end success, pooled over scenarios."""
         return pool_samples(self.end_to_end_samples)
 
-    @property
+    @cached_property
     def answered_pool(self) -> PooledRate:
         """Return answered success, pooled over scenarios."""
         return pool_samples(self.answered_by_scenario or (ScenarioSample(self.passed, self.answered),))

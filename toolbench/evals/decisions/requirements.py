@@ -6,6 +6,7 @@ REQUIREMENT_CHECKS lists the requirements, with the names that pages, exports an
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from toolbench.evals.decisions.assessments import (
     CHEAPEST,
@@ -114,7 +115,11 @@ def _count_more_passes(
     assessment: Assessment, rule: DecisionRule, scenario_indices: tuple[int, ...], at_least: int
 ) -> int | None:
     samples = assessment.measured.end_to_end_samples
-    return count_trials_per_scenario(samples, rule.target, scenario_indices, at_least=at_least)
+    return _count_trials_cached(samples, rule.target, scenario_indices, at_least=at_least)
+
+
+# An assessment asks twice: for the sentence of the reason and for the shortfall.
+_count_trials_cached = lru_cache(maxsize=1024)(count_trials_per_scenario)
 
 
 def _count_more_answers(

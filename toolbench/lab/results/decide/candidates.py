@@ -42,6 +42,8 @@ from toolbench.lab.results.run_choices import MAX_TIME_BETWEEN_RUNS
 from toolbench.lab.results.run_differences import RunDifference, describe_run_differences, find_run_differences
 from toolbench.lab.results.trial_list.filter import TrialFilter
 
+_TalliedRow = tuple[SumRow, Tally]  # sums of one scenario, and their tally
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -230,12 +232,11 @@ def _merge_candidate_sums(query: DecideQuery, sums: list[SumRow]) -> list[SumRow
 
 
 def _build_samples(
-    rows: list[SumRow], context: CandidateContext
+    rows: Sequence[_TalliedRow], context: CandidateContext
 ) -> tuple[tuple[ScenarioSample, ...], tuple[ScenarioSample, ...]]:
     """Return the samples of end-to-end success and of answered success, each in the order of the rows."""
     end_to_end_samples, answered_samples = [], []
-    for row in rows:
-        tally = build_tally(row)
+    for row, tally in rows:
         repeated = context.find_repeated(row)
         successes, stopping = tally.passed - tally.late_passes, tally.stopping
         end_to_end_samples.append(build_scenario_sample(successes, tally.tried, repeated.end_to_end, stopping))
@@ -261,13 +262,15 @@ def _build_candidate(
         coverage: the scenarios of all candidates.
         context: figures that the sums lack.
     """
-    first, tally = rows[0], add_tallies(build_tally(row) for row in rows)
-    tried_rows = list(filter(has_finished_trials, rows))
+    tallied_rows = [(row, build_tally(row)) for row in rows]
+    first, tally = rows[0], add_tallies(row_tally for _, row_tally in tallied_rows)
+    tried = [(row, row_tally) for row, row_tally in tallied_rows if row_tally.tried]
+    tried_rows = [row for row, _ in tried]
     config_ids = tuple(sorted({pk for row in rows for pk in row["config_ids"]}))
     run_ids = tuple(sorted({pk for row in rows for pk in row["run_ids"]}))
     missing = coverage.list_missing(tried_rows)
     return Candidate(
-        measured=_build_measured_config(tried_rows or rows, label, tally, missing, context),
+        measured=_build_measured_config(tried or tallied_rows, label, tally, missing, context),
         tally=tally,
         name=render_config_label(first),
         model=first["model_name"],
@@ -285,19 +288,21 @@ def _build_candidate(
 
 
 def _build_measured_config(
-    rows: list[SumRow], label: str, tally: Tally, missing: tuple[str, ...], context: CandidateContext
+    tallied_rows: Sequence[_TalliedRow], label: str, tally: Tally, missing: tuple[str, ...], context: CandidateContext
 ) -> MeasuredConfig:
     """Return the figures of a candidate.
 
     Args:
-        rows: the sums that count, one for each scenario with finished trials; all of them if no trial has finished.
+        tallied_rows: the sums that count, one for each scenario with finished trials; all of them if no trial has
+            finished.
         label: the label of the candidate.
         tally: the counts of all sums that count.
         missing: the scenarios that the candidate lacks.
         context: figures that the sums lack.
     """
+    rows = [row for row, _ in tallied_rows]
     first = rows[0]
-    end_to_end_samples, answered_samples = _build_samples(rows, context)
+    end_to_end_samples, answered_samples = _build_samples(tallied_rows, context)
     costs = context.build_cost_sums(first, tally)
     return MeasuredConfig(
         key=" · ".join(str(first[name]) for name in CANDIDATE_KEY),
