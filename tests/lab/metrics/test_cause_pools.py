@@ -108,6 +108,13 @@ def test_sum_causes_of_named_run_counts_only_that_run() -> None:
     assert found.version is not None
 
 
+def test_sum_causes_of_all_runs_by_name_equals_the_pools() -> None:
+    runs = [end_run("vendor/a", ["no_call", "no_call"]), end_run("vendor/a", ["no_call", "schema_type"])]
+    refresh_pools()
+    named = sum_causes(CauseScope(NO_FILTER, runs=tuple(run.pk for run in runs)))
+    assert sum_by_key(named.lines) == sum_by_key(sum_causes(CauseScope(NO_FILTER)).lines)
+
+
 def test_sum_causes_of_a_playground_run_is_the_same_after_the_refresh() -> None:
     end_run("vendor/a", ["no_call"])
     refresh_pools()
