@@ -157,20 +157,22 @@ class CauseSums:
     version: UUID | None
 
 
-_lines_cache: VersionCache[tuple[CauseLine, ...]] = VersionCache(max_entries=8)
+_named_runs_cache: VersionCache[tuple[CauseLine, ...]] = VersionCache(max_entries=8)
+_pooled_lines_cache: VersionCache[tuple[CauseLine, ...]] = VersionCache(max_entries=8)
 
 
 def sum_causes(scope: CauseScope) -> CauseSums:
-    """Count the trials in scope, with at most four queries."""
+    """Count the trials in scope, with at most six queries."""
     runs = scope.filter_runs()
-    if scope.runs:
-        version = find_pool_version(Q(pk__in=scope.runs))
-        lines = _lines_cache.get(version, scope, lambda: _sum_trials(scope, runs))
+    version = find_pool_version(Q(pk__in=scope.runs)) if scope.runs else None
+    if version is not None:
+        lines = _named_runs_cache.get(version, scope, lambda: _sum_trials(scope, runs))
         return CauseSums(lines, version if lines else None)
     version = read_usable_version()
     if version is not None:
-        pooled_lines = _lines_cache.get(version, scope, lambda: _sum_pooled_runs(scope))
-        other_lines = _sum_trials(scope, runs.filter(pooled=False))
+        pooled_lines = _pooled_lines_cache.get(version, scope, lambda: _sum_pooled_runs(scope))
+        # If the scope names no runs, none is of the playground. PostgreSQL estimates the shorter condition better.
+        other_lines = _sum_trials(scope, runs.exclude(_IN_POOLS) if scope.runs else runs.filter(pooled=False))
         if read_usable_version() == version:  # else the pools have changed between the queries
             is_pooled = bool(pooled_lines) and not other_lines
             return CauseSums((*pooled_lines, *other_lines), version if is_pooled else None)
@@ -194,8 +196,8 @@ def write_cause_pools(models: set[tuple[str, str]]) -> None:
 
 
 def _sum_pooled_runs(scope: CauseScope) -> tuple[CauseLine, ...]:
-    """Return the lines of pooled runs: from the pools, or from trials if the scope names times."""
-    if scope.chosen.has_time:
+    """Return the lines of pooled runs: from the pools, or from trials if the scope names runs or times."""
+    if scope.runs or scope.chosen.has_time:
         return _sum_trials(scope, scope.filter_runs().filter(_IN_POOLS))
     grouped = scope.filter_pools().values_list(*_LINE_KEY)
     rows = grouped.annotate(Sum("trials"), Min("first_trial"), Min("first_seen"), all_runs=ConcatenatedBytes("runs"))
@@ -205,8 +207,7 @@ def _sum_pooled_runs(scope: CauseScope) -> tuple[CauseLine, ...]:
 def _sum_trials(scope: CauseScope, runs: QuerySet[Run]) -> tuple[CauseLine, ...]:
     trials = Trial.objects.filter(_COUNTED, scope.chosen.condition, run__in=runs).order_by()
     aggregates: dict[str, Aggregate | Func] = dict(_AGGREGATES)
-    if scope.runs:
-        # Lines for each run need no distinct ids, for which PostgreSQL would sort all trials.
+    if len(scope.runs) == 1:  # distinct ids are not needed; for them, PostgreSQL would sort all trials
         aggregates["runs"] = Func("run_id", function="int8send", output_field=BinaryField())
     rows = trials.annotate(**_RELATED_COLUMNS).values_list(*_LINE_KEY).annotate(**aggregates)
     return tuple(CauseLine(*row) for row in rows)

@@ -87,9 +87,10 @@ class ProbeResult:
 
     @property
     def first_record(self) -> TurnRecord | None:
-        """First record that is not the refusal of an optional parameter, or the last one; None if there is none."""
+        """First record that is not the refusal of the temperature, or the last one; None if there is none."""
         records = self.loop_result.turns
-        return next((record for record in records if not _list_refused(record)), records[-1] if records else None)
+        answered = (record for record in records if not _is_temperature_refused(record))
+        return next(answered, records[-1] if records else None)
 
     @property
     def turn(self) -> Turn | None:
@@ -100,11 +101,6 @@ class ProbeResult:
     def error(self) -> ExchangeError | None:
         """Error in place of the first answer, or None."""
         return self.first_record.failure if self.first_record else self.loop_result.error
-
-    @property
-    def refused_parameters(self) -> frozenset[str]:
-        """Names of the optional parameters that the endpoint refused."""
-        return frozenset(name for record in self.loop_result.turns for name in _list_refused(record))
 
     def find_call_arguments(self, name: str) -> JsonObject | None:
         """Return the arguments of the first call of this tool that was run in the first turn.
@@ -195,7 +191,7 @@ class Prober:
         endpoint = replace(self.endpoint, max_attempts=MAX_ATTEMPTS)
         context = RunContext(endpoint, self.client, _run_tool, self, self, self.clock, CancellationToken())
         result = ProbeResult(await drive(self._build_plan(request), context), tuple(self.exchanges[before:]))
-        self.omits_temperature = self.omits_temperature or "temperature" in result.refused_parameters
+        self.omits_temperature |= any(map(_is_temperature_refused, result.loop_result.turns))
         return result
 
     def _build_plan(self, request: ProbeRequest) -> LoopPlan:
@@ -298,10 +294,11 @@ class Prober:
         await asyncio.sleep(min(seconds, MAX_WAIT_SECONDS))
 
 
-def _list_refused(record: TurnRecord) -> tuple[str, ...]:
+def _is_temperature_refused(record: TurnRecord) -> bool:
+    """Return whether the endpoint refused the temperature and no other optional parameter."""
     if record.failure is None:
-        return ()
-    return list_refused_parameters(record.failure, list_object_keys(record.request.body))
+        return False
+    return list_refused_parameters(record.failure, list_object_keys(record.request.body)) == ("temperature",)
 
 
 def _parse_response(exchange: Exchange, wire: WireFormat) -> tuple[Turn | None, ExchangeError | None]:

@@ -205,7 +205,7 @@ def _list_shared_strata(counts: ComparisonCounts) -> tuple[list[StratumCounts], 
 
 
 def _list_counted_strata(counts: ComparisonCounts) -> tuple[list[StratumCounts], list[StratumCounts]]:
-    """Return the counts of the trials of `_filter_shared_strata`."""
+    """Return the counts of the shared strata; if there is none, those of all strata that are compared."""
     if counts.keys:
         return _list_shared_strata(counts)
     first, second = (list(chain.from_iterable(side.values())) for side in (counts.first, counts.second))

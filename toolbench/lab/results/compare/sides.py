@@ -132,7 +132,8 @@ def read_side(trials: QuerySet[Trial], cell_ids: Collection[int] = ()) -> Side:
     """
     sums = trials.filter(TRIED).aggregate(**_SIDE_AGGREGATES)
     config_ids = tuple(sorted(sums["configs"] or ()))
-    tallies = _tally_whole_cells(cell_ids, sums["trials"])
+    is_within_cells = set(sums["cells"] or ()) <= set(cell_ids)
+    tallies = _tally_whole_cells(cell_ids, sums["trials"]) if is_within_cells else None
     if tallies is not None:
         retries = _count_retries_by_scenario(tallies)
         costs = sum_cell_costs([(config_id, tally) for config_id, _, tally in tallies])
@@ -204,6 +205,7 @@ _SIDE_AGGREGATES = {
     "engine_versions": ArrayAgg("engine_version", distinct=True),
     "upstreams": ArrayAgg("upstream", distinct=True),
     "scenarios": ArrayAgg("scenario", distinct=True),
-    "runs": ArrayAgg("run_id", distinct=True), "configs": ArrayAgg("config_id", distinct=True),
+    "runs": ArrayAgg("run_id", distinct=True), "cells": ArrayAgg("cell_id", distinct=True),
+    "configs": ArrayAgg("config_id", distinct=True),
     "distinct_answers": Count("answer_hash", distinct=True, filter=HAS_ANSWER_HASH),
 }  # fmt: skip

@@ -2,8 +2,8 @@
 --
 -- A worker whose row is older than `timeout` does not count. If every run with queued trials has its own limit of
 -- trials in flight, and the sum of these limits is lower than the provider's limit, the sum is shared instead. The
--- slots are shared only while at least twice as many trials are queued. With fewer, the other worker soon has no more
--- trials for its slots, while this one waits for slots.
+-- slots are shared only while at least twice as many trials are queued. Once none is queued, another worker has no more
+-- trials for its share, while trials that this worker claimed ahead wait for slots.
 -- Parameters: provider; worker: name of the process; timeout: seconds.
 -- Parts: limit: the concurrency limit of `provider` with its `pace`.
 -- Returns: number of workers that claim, this one included; most slots that this worker may hold, NULL for all. No row
